@@ -1,0 +1,22 @@
+# How our own code is compiled; nothing of this reaches a user of the library.
+
+add_library(tandem_flags INTERFACE)
+target_compile_options(tandem_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers -Winvalid-pch)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(tandem_flags INTERFACE -fpch-preprocess)  # ccache needs it to see through a precompiled header
+  # False alarms: in libtorch's inlined small vectors, in the C++ library's copies of strings, and (newer compilers) for references to what a returned view refers to.
+  target_compile_options(tandem_flags INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    target_compile_options(tandem_flags INTERFACE -Wno-dangling-reference)
+  endif()
+endif()
+if(TANDEM_SANITIZE)
+  target_compile_options(tandem_flags INTERFACE -fsanitize=${TANDEM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  target_link_options(tandem_flags INTERFACE -fsanitize=${TANDEM_SANITIZE})
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+endif()

@@ -1,0 +1,19 @@
+# find_package(tandem), from the build folder and from an install prefix.
+
+include(CMakePackageConfigHelpers)
+
+set(TANDEM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tandem)
+set_target_properties(tandem PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+
+install(TARGETS tandem EXPORT tandemTargets)
+install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET tandem_program)
+  install(TARGETS tandem_program)
+endif()
+install(EXPORT tandemTargets NAMESPACE tandem:: DESTINATION ${TANDEM_PACKAGE_DIR})
+export(EXPORT tandemTargets NAMESPACE tandem:: FILE ${PROJECT_BINARY_DIR}/tandemTargets.cmake)
+
+configure_package_config_file(cmake/tandemConfig.cmake.in ${PROJECT_BINARY_DIR}/tandemConfig.cmake INSTALL_DESTINATION ${TANDEM_PACKAGE_DIR}
+                              NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tandemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tandemConfig.cmake ${PROJECT_BINARY_DIR}/tandemConfigVersion.cmake DESTINATION ${TANDEM_PACKAGE_DIR})

@@ -1,0 +1,88 @@
+/// Backends turn a graph into something that runs; a user's own is a peer of ours.
+#pragma once
+
+#include <tandem/graph.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct Options;
+struct Contract;
+
+/// Compiled code. `run` may empty its argument, so that an input can die at its last use.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  virtual Tensors run(Tensors&& inputs) = 0;
+  /// The bytes from which the backend's `load` gives it back, or nothing.
+  virtual std::optional<std::vector<uint8_t>> artifact() const { return std::nullopt; }
+  /// The strides of each output where the backend chose them; empty: those of the graph.
+  virtual std::vector<std::vector<int64_t>> output_strides() const { return {}; }
+};
+
+/// Which code of a compiled function is being made.
+enum class Part : uint8_t { Forward, Backward, Inference };
+
+/// What a compiler is told besides the graph.
+struct CompileContext {
+  Part part = Part::Inference;
+  size_t graph_id = 0;                       ///< forward and backward of one function share it
+  std::string name;                          ///< Options::name, else a number
+  const Contract* contract = nullptr;
+  std::vector<size_t> static_inputs;         ///< positions of inputs whose address stays: parameters, buffers, captures
+  std::vector<TensorMeta> example;           ///< metadata of the inputs
+  const Options* options = nullptr;
+};
+
+/// A function with a name and a version; one without them works and is not cached.
+template <class Signature>
+struct Named : std::function<Signature> {
+  std::string name, version;
+  Named() = default;
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Named> && std::is_constructible_v<std::function<Signature>, F>)
+  Named(F fn, std::string name_ = {}, std::string version_ = {})
+      : std::function<Signature>(std::move(fn)), name(std::move(name_)), version(std::move(version_)) {}
+};
+
+using Compiler = Named<std::shared_ptr<Executable>(const Graph&, const CompileContext&)>;
+
+/// Rewrites one call: adds nodes to `graph` and returns the values that replace the results of `node`, flattened.
+using Decomposition = Named<std::vector<Value>(Graph& graph, const Node& node)>;
+/// Which operators are decomposed, by full name ("aten::gelu_backward"), and how.
+using DecompositionTable = std::map<std::string, Decomposition>;
+
+/// A graph to a graph; the results must compute the same.
+using Pass = Named<Graph(Graph)>;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual std::string version() const = 0;
+  virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
+  /// Which decompositions it wants to see applied first.
+  virtual DecompositionTable decompositions() const { return {}; }
+  /// The executable whose `artifact` these bytes are, or null.
+  virtual std::shared_ptr<Executable> load(const std::vector<uint8_t>&) { return nullptr; }
+  /// Forgets what it keeps between compiles.
+  virtual void reset() {}
+};
+
+/// Adds a backend, or replaces the one with its name.
+void register_backend(std::shared_ptr<Backend> backend);
+/// The backend with this name; throws Error that lists the known ones.
+std::shared_ptr<Backend> find_backend(const std::string& name);
+std::vector<std::string> backends();
+
+/// An executable that calls a plain function of its inputs.
+std::shared_ptr<Executable> boxed(std::function<Tensors(Tensors&&)> fn);
+
+}  // namespace tandem

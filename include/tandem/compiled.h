@@ -1,0 +1,61 @@
+/// Compiled functions of lists of tensors, and what can be asked of them.
+#pragma once
+
+#include <tandem/contract.h>
+#include <tandem/error.h>
+#include <tandem/options.h>
+
+#include <map>
+
+namespace tandem {
+
+using Callable = std::function<Tensors(const Tensors&)>;
+
+/// What a compile did and why.
+struct Explanation {
+  Graph joint, forward, backward;           ///< backward empty for inference
+  Contract contract;
+  std::string key, cache_state = "off", bypass_reason;
+  std::vector<std::string> key_components;  ///< "name: hash", to see why two keys differ
+  int64_t saved_bytes = 0, eager_saved_bytes = 0;   ///< distinct storages kept between forward and backward, neither inputs nor outputs
+  std::string eager_reason;                 ///< why calls like this run as they are, uncompiled; empty when they are compiled
+  size_t nodes_recorded = 0;                ///< before any pass
+  double trace_seconds = 0, compile_seconds = 0;
+};
+
+namespace detail {
+
+/// What a front end's program returns: the tensors, and how the front end puts them back together.
+struct Returned {
+  Tensors tensors;
+  std::shared_ptr<const void> structure;
+};
+using Program = std::function<Returned(const Tensors&)>;
+
+class Function;                             ///< a program with its compiled signatures; thread-safe
+/// `argument_names` name the tensors in errors and contracts; missing ones are numbered.
+std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names = {});
+Returned call(Function& function, const Tensors& inputs);
+Explanation explain(Function& function, const Tensors& inputs);
+
+}  // namespace detail
+
+/// A compiled function of a list of tensors: called and trained like the original; copies share their state; calls are thread-safe.
+class Compiled {
+ public:
+  Compiled(Callable callable, Options options);
+  Tensors operator()(const Tensors& inputs) const { return detail::call(*function_, inputs).tensors; }
+  /// Traces and compiles for these inputs without running, and says what came of it.
+  Explanation explain(const Tensors& inputs) const { return detail::explain(*function_, inputs); }
+
+ private:
+  std::shared_ptr<detail::Function> function_;
+};
+
+/// How often each thing happened in this process: `trace`, `joint_trace`, `partition`, `compile_forward`, ...
+std::map<std::string, uint64_t> counters();
+
+/// Forgets everything compiled in this process and resets the backends and counters; what is on disk stays.
+void reset();
+
+}  // namespace tandem

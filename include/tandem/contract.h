@@ -1,0 +1,61 @@
+/// What a compiled function promises about its inputs and outputs, found while tracing.
+#pragma once
+
+#include <tandem/graph.h>
+
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+/// One view operator between a base and a view of it; `result` says which of the operator's results goes on.
+struct ViewStep {
+  c10::OperatorHandle op;
+  std::vector<Operand> arguments;           ///< the first tensor argument is the base and is left out as a none
+  size_t base_argument = 0;
+  size_t result = 0;
+};
+
+/// One tensor that goes in: an argument of the call, or something the callable captured.
+struct InputRole {
+  Value value;
+  std::string name;                         ///< "argument 0", "parameter fc.weight", "captured tensor 2", ...
+  bool captured = false;
+  bool requires_grad = false;
+  bool data_written = false;                ///< its elements change
+  bool metadata_written = false;            ///< its sizes, strides or storage change
+  bool write_kept = false;                  ///< the write is part of the forward graph, not of the epilogue
+  bool write_uncounted = false;             ///< no version is counted for it: running statistics, which libtorch writes silently
+  bool write_recorded = false;              ///< autograd sees the write: gradients of the input flow through what was written
+  bool starts_requiring_grad = false;       ///< requires_grad_() inside the function
+  std::vector<ViewStep> metadata_steps;     ///< what changes its sizes and strides, in order: operators that write them
+  size_t returned = 0;                      ///< data_written and not kept: which output of the forward graph holds the new contents
+};
+
+/// Where an output of the call comes from.
+enum class OutputSource : uint8_t {
+  Fresh,                                    ///< a tensor that the graph returns
+  Input,                                    ///< an input itself
+  ViewOfInput,                              ///< rebuilt on the caller's own tensor
+  ViewOfOutput,                             ///< rebuilt on another tensor that the graph returns
+  None,                                     ///< undefined in eager too
+};
+
+struct OutputRole {
+  Value value;
+  OutputSource source = OutputSource::Fresh;
+  size_t base = 0;                          ///< Input, ViewOfInput: which input; otherwise which output of the forward graph
+  std::vector<ViewStep> steps;              ///< the way from the base; no steps: the base itself
+  bool requires_grad = false;
+  bool tracked = false;                     ///< a view that autograd sees being made
+  bool differentiable = false;              ///< a ViewOfInput whose gradient reaches it through the compiled node, as a custom function's does
+};
+
+struct Contract {
+  std::vector<InputRole> inputs;            ///< in the order of the forward graph's inputs
+  std::vector<OutputRole> outputs;          ///< in the order in which the user sees them
+  std::vector<Value> tangents;              ///< of which graph outputs, in the order of the joint graph's tangents
+  std::string to_string() const;
+};
+
+}  // namespace tandem

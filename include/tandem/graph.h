@@ -1,0 +1,152 @@
+/// The graph that every stage speaks: named tensors, operator calls, and what is known about each tensor ahead of time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tandem {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// The name of one tensor inside one graph; a default-constructed one stands for "none".
+struct Value {
+  int32_t id = -1;
+  explicit operator bool() const { return id >= 0; }
+  friend bool operator==(Value, Value) = default;
+  friend auto operator<=>(Value, Value) = default;
+};
+
+using Dims = c10::SmallVector<int64_t, 5>;
+
+/// What is known about a tensor before it exists. Tensors with equal `storage` share memory.
+struct TensorMeta {
+  at::ScalarType dtype = at::kFloat;
+  c10::Device device = c10::kCPU;
+  Dims sizes, strides;
+  int64_t offset = 0;
+  int32_t storage = -1;
+  bool requires_grad = false;
+  bool conj = false, neg = false;
+
+  int64_t numel() const;
+  /// Bytes of the smallest storage that holds this geometry, its offset included.
+  int64_t storage_bytes() const;
+  friend bool operator==(const TensorMeta&, const TensorMeta&) = default;
+};
+
+/// Same dtype, device, sizes, strides, offset and lazy bits: one can stand in for the other in memory.
+bool same_geometry(const TensorMeta& a, const TensorMeta& b);
+
+/// One argument or one result of a node: a tensor, a list of tensors, or a constant (anything that is no tensor).
+using Operand = std::variant<Value, std::vector<Value>, c10::IValue>;
+
+enum class Phase : uint8_t { Forward, Backward };
+
+/// One operator call.
+struct Node {
+  c10::OperatorHandle op;
+  std::vector<Operand> arguments;        ///< one per schema argument, defaults filled in
+  std::vector<Operand> results;          ///< one per schema return; a constant where the operator returns no tensor
+  /// Arguments that the operator writes, each with the value it holds afterwards. In a functional graph a written
+  /// argument is a clone that nothing else reads, except for the copies back into inputs at a graph's end.
+  std::vector<std::pair<Value, Value>> writes;
+  Phase phase = Phase::Forward;
+  std::string location;                  ///< file:line in the user's program, where it was asked for
+};
+
+/// Calls `visit(Value)` for every tensor in an operand, nones left out.
+template <class Visit>
+void for_each_value(const Operand& operand, Visit&& visit) {
+  if (auto* value = std::get_if<Value>(&operand)) {
+    if (*value) visit(*value);
+  } else if (auto* list = std::get_if<std::vector<Value>>(&operand)) {
+    for (Value v : *list)
+      if (v) visit(v);
+  }
+}
+template <class Visit>
+void for_each_argument(const Node& node, Visit&& visit) {
+  for (const Operand& a : node.arguments) for_each_value(a, visit);
+}
+/// Every tensor a node makes: its results, then the values its written arguments hold afterwards.
+template <class Visit>
+void for_each_result(const Node& node, Visit&& visit) {
+  for (const Operand& r : node.results) for_each_value(r, visit);
+  for (const auto& [before, after] : node.writes)
+    if (after != before) visit(after);
+}
+/// Replaces every tensor in an operand by `map(Value) -> Value`, nones left alone.
+template <class Map>
+void map_values(Operand& operand, Map&& map) {
+  if (auto* value = std::get_if<Value>(&operand)) {
+    if (*value) *value = map(*value);
+  } else if (auto* list = std::get_if<std::vector<Value>>(&operand)) {
+    for (Value& v : *list)
+      if (v) v = map(v);
+  }
+}
+
+/// A value type: copying it copies the program; tensors that are constants of the program are shared.
+class Graph {
+ public:
+  const std::vector<Value>& inputs() const { return inputs_; }
+  const std::vector<Value>& outputs() const { return outputs_; }        ///< a none is an output that is not there
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<std::pair<Value, at::Tensor>>& constants() const { return constants_; }
+  const TensorMeta& meta(Value value) const { return metas_[value.id]; }
+  /// How many values were ever named; ids are below it.
+  size_t value_count() const { return metas_.size(); }
+  /// A storage number that no value of this graph has.
+  int32_t fresh_storage() const { return next_storage_; }
+  /// The name shown for a value: the one it was given, else its number.
+  std::string name(Value value) const;
+  bool empty() const { return inputs_.empty() && nodes_.empty() && outputs_.empty(); }
+
+  // Building. Values are numbered in the order they are made.
+  Value add_value(TensorMeta meta);
+  Value add_input(TensorMeta meta, std::string name = {});
+  void add_input(Value value) { inputs_.push_back(value); }
+  Value add_constant(TensorMeta meta, at::Tensor data);
+  Node& add_node(Node node);
+  void set_name(Value value, std::string name);
+  void set_outputs(std::vector<Value> outputs) { outputs_ = std::move(outputs); }
+  void set_inputs(std::vector<Value> inputs) { inputs_ = std::move(inputs); }
+  TensorMeta& meta(Value value) { return metas_[value.id]; }
+  std::vector<Node>& nodes() { return nodes_; }
+  std::vector<std::pair<Value, at::Tensor>>& constants() { return constants_; }
+
+  /// Text that parses back to an equal graph.
+  std::string to_string() const;
+  static Graph parse(std::string_view text);
+  /// SHA-256, in hex, of everything that changes what the graph computes; equal across processes and machines. Names and locations are not part of it.
+  std::string hash() const;
+  /// Throws Error with the offending node and its neighbours unless the graph is well formed.
+  void verify() const;
+  std::string to_dot() const;
+  /// Writes a picture; the ending of `path` (svg, png) says which kind.
+  void draw(const std::filesystem::path& path) const;
+  /// Runs node by node; `inputs` may be emptied as it goes.
+  Tensors run(Tensors&& inputs) const;
+
+ private:
+  std::vector<Value> inputs_, outputs_;
+  std::vector<Node> nodes_;
+  std::vector<TensorMeta> metas_;
+  int32_t next_storage_ = 0;
+  std::vector<std::pair<int32_t, std::string>> names_;                  ///< sorted by value id
+  std::vector<std::pair<Value, at::Tensor>> constants_;
+};
+
+/// One node as it is printed in a graph: `%5: f32[3, 4] = aten::add.Tensor(%0, %1, alpha=1)`.
+std::string to_string(const Graph& graph, const Node& node);
+/// The node at `index` marked, with `radius` nodes either side, for error messages.
+std::string excerpt(const Graph& graph, size_t index, size_t radius = 3);
+
+}  // namespace tandem

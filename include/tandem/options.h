@@ -1,0 +1,43 @@
+/// Everything a user can ask of a compile.
+#pragma once
+
+#include <tandem/partition.h>
+
+#include <cstdint>
+#include <filesystem>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace tandem {
+
+/// Where compiled code is remembered; nothing is stored on disk yet, the fields are checked and kept.
+struct CacheOptions {
+  bool enabled = true, strict = false;
+  bool local = true;
+  std::filesystem::path directory = {};
+  std::string remote = {};
+  std::string remote_namespace = "tandem";
+  std::string signing_key = {};
+  uint64_t max_bytes = 4ull << 30;
+};
+
+struct Options {
+  std::string backend = "eager";            ///< eager | debug | a registered name
+  bool cudagraphs = false;                  ///< not available yet: asking for it is an error
+  std::string partitioner = "default";      ///< default | a registered name
+  double memory_budget = 1.0;               ///< 0 recompute all that may be ... 1 keep what is fastest; for partitioners that look at it
+  bool keep_input_mutations = true;         ///< writes to inputs stay in the graph where autograd allows
+  bool debug_asserts = false;               ///< check every run-time assumption at every call; retrace and compare
+  bool record_locations = false;            ///< keep the user's source location of every node (costs a stack walk a node)
+  std::string name = {};                    ///< shows in logs, dumps and errors
+  std::vector<std::shared_ptr<torch::nn::Module>> watch = {};   ///< modules a lambda captured: train/eval joins the signature
+  size_t max_signatures = 64;               ///< beyond it the least recently used goes, with one warning that says what keeps changing
+  Compiler fw_compiler = {}, bw_compiler = {}, inference_compiler = {};   ///< override the backend; bw and inference fall back to fw
+  Partitioner partition_fn = {};            ///< overrides the partitioner
+  std::optional<DecompositionTable> decompositions = {};   ///< none: what the backend asks for; empty table: nothing is decomposed
+  CacheOptions cache = {};
+};
+
+}  // namespace tandem

@@ -1,0 +1,33 @@
+/// How a joint graph is split into the forward and the backward that run apart.
+#pragma once
+
+#include <tandem/backend.h>
+
+namespace tandem {
+
+/// A joint graph and where its halves meet: the first `primals` inputs belong to the forward, the rest are tangents;
+/// the first `forward_outputs` outputs are the forward's, the rest are gradients.
+struct Joint {
+  Graph graph;
+  size_t primals = 0;
+  size_t forward_outputs = 0;
+};
+
+/// The two halves. `forward` takes the primals and returns the joint's forward outputs, then `saved`; `backward` takes `saved`, then the tangents, and
+/// returns the gradients. Values keep the joint's names in both.
+struct Partition {
+  Graph forward, backward;
+  std::vector<Value> saved;
+};
+
+using Partitioner = Named<Partition(const Joint&)>;
+
+/// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved.
+Partition partition_default(const Joint& joint);
+
+/// Adds a partitioner under a name for Options::partitioner.
+void register_partitioner(const std::string& name, Partitioner partitioner);
+/// The partitioner with this name; throws Error that lists the known ones.
+Partitioner find_partitioner(const std::string& name);
+
+}  // namespace tandem

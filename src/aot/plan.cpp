@@ -1,0 +1,242 @@
+// What the compiled forward returns, and how the caller's tensors and outputs are made of it.
+#include <torch/csrc/autograd/variable.h>
+
+#include <regex>
+#include <set>
+
+#include "aot/traced.h"
+#include "aot/views.h"
+#include "ops/facts.h"
+
+namespace tandem {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Traced& traced, const std::vector<std::string>& names, bool keep)
+      : traced_(traced), tracer_(*traced.tracer), trace_(tracer_.graph()), names_(names), keep_(keep), links_(find_views(trace_)) {}
+
+  Plan run() {
+    find_written_storages();
+    for (const TracedInput& input : tracer_.inputs()) plan_input(input);
+    refuse_overlapping_writes();
+    group_outputs();
+    for (const at::Tensor& output : traced_.outputs) plan_output(output);
+    find_differentiable();
+    return std::move(plan_);
+  }
+
+ private:
+  void find_written_storages() {
+    for (size_t n = 0; n < traced_.forward_nodes; ++n) {
+      const Node& node = trace_.nodes()[n];
+      if (node.writes.empty() || facts(node.op).changes_metadata) continue;
+      for (const auto& [before, after] : node.writes) {
+        written_.insert(trace_.meta(before).storage);
+        if (facts(node.op).hidden_writes.empty()) counted_.insert(trace_.meta(before).storage);
+      }
+    }
+  }
+
+  // ---- inputs
+
+  void plan_input(const TracedInput& input) {
+    InputRole role;
+    size_t index = plan_.contract.inputs.size();
+    role.value = input.value;
+    role.name = index < names_.size() && !names_[index].empty() ? names_[index] : "tensor " + std::to_string(index);
+    role.captured = input.captured;
+    role.requires_grad = input.leaf.requires_grad();
+    role.data_written = written_.count(trace_.meta(input.value).storage) > 0;
+    role.write_uncounted = role.data_written && !counted_.count(trace_.meta(input.value).storage);
+    Value last = tracer_.value_of(input.visible);
+    role.metadata_steps = metadata_steps(input.value, last);
+    role.metadata_written = !role.metadata_steps.empty();
+    role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
+    role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
+    if (role.starts_requiring_grad) role.write_recorded = false;
+    role.write_kept = keep_ && role.data_written && !role.metadata_written && !role.write_recorded;
+    if (role.write_kept) plan_.kept_writes.push_back(input.value);
+    if (role.data_written && !role.write_kept) {
+      role.returned = plan_.returned.size();
+      plan_.returned.push_back(input.visible);
+    }
+    if (role.requires_grad) plan_.gradient_inputs.push_back(index);
+    plan_.contract.inputs.push_back(std::move(role));
+  }
+
+  /// Nothing that autograd saw has been written to this input.
+  static bool is_boundary(const TracedInput& input) {
+    auto edge = torch::autograd::impl::gradient_edge(input.visible);
+    return input.visible.is_leaf() || edge.function->name() == "tandem::InputBoundary";
+  }
+
+  std::vector<ViewStep> metadata_steps(Value first, Value last) {
+    std::vector<ViewStep> steps;
+    Value at = first;
+    for (size_t n = 0; n < traced_.forward_nodes; ++n) {
+      const Node& node = trace_.nodes()[n];
+      if (node.writes.size() != 1 || node.writes[0].first != at || !facts(node.op).changes_metadata) continue;
+      if (!functional_twin(node.op)) throw RunEagerly(full_name(node.op) + " replaces or resizes the memory of an input");
+      steps.push_back({node.op, node.arguments, 0, 0});
+      steps.back().arguments[0] = Value{};
+      at = node.writes[0].second;
+    }
+    if (at != last) throw RunEagerly("an input is given other memory");
+    return steps;
+  }
+
+  void refuse_overlapping_writes() {
+    std::map<int32_t, size_t> first_on;
+    for (size_t i = 0; i < plan_.contract.inputs.size(); ++i) {
+      int32_t storage = trace_.meta(plan_.contract.inputs[i].value).storage;
+      auto [first, fresh] = first_on.emplace(storage, i);
+      if (!fresh && written_.count(storage))
+        throw RunEagerly(plan_.contract.inputs[first->second].name + " and " + plan_.contract.inputs[i].name + " share memory that the function writes");
+      input_on_[storage] = first->second;
+    }
+  }
+
+  // ---- outputs
+
+  int32_t storage_of(const at::Tensor& fake) const { return trace_.meta(tracer_.value_of(fake)).storage; }
+
+  void group_outputs() {
+    for (const at::Tensor& output : traced_.outputs)
+      if (output.defined()) outputs_on_[storage_of(output)].push_back(output);
+  }
+
+  void plan_output(const at::Tensor& output) {
+    OutputRole role;
+    if (!output.defined()) {
+      role.source = OutputSource::None;
+      plan_.contract.outputs.push_back(std::move(role));
+      return;
+    }
+    role.value = tracer_.value_of(output);
+    role.requires_grad = output.requires_grad();
+    if (input_on_.count(storage_of(output)))
+      plan_view_of_input(output, role);
+    else
+      plan_own_output(output, role);
+    plan_.contract.outputs.push_back(std::move(role));
+  }
+
+  void plan_view_of_input(const at::Tensor& output, OutputRole& role) {
+    for (size_t i = 0; i < tracer_.inputs().size(); ++i) {
+      const TracedInput& input = tracer_.inputs()[i];
+      if (trace_.meta(input.value).storage != storage_of(output)) continue;
+      if (output.is_same(input.visible)) {
+        role.source = OutputSource::Input;
+        role.base = i;
+        return;
+      }
+      auto steps = view_steps(trace_, links_, tracer_.value_of(input.visible), role.value);
+      if (!steps) continue;
+      role.source = OutputSource::ViewOfInput;
+      role.base = i;
+      role.steps = std::move(*steps);
+      role.tracked = output.grad_fn() != nullptr;
+      if (role.tracked && !autograd_sees_only_views(output, input.visible, role.steps.size())) {
+        role.tracked = false;
+        role.differentiable = true;
+        later_sources_.push_back(output);
+      }
+      return;
+    }
+    throw RunEagerly("an output is a view of an input that no view operator made");
+  }
+
+  /// A custom function may return its input and still have a gradient of its own.
+  static bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {
+    static const std::regex generated("[A-Z][A-Za-z]*Backward[0-9]+");
+    auto edge = torch::autograd::impl::gradient_edge(output);
+    for (size_t i = 0; i < steps; ++i) {
+      if (!edge.function || edge.function->num_outputs() != 1 || !std::regex_match(edge.function->name(), generated)) return false;
+      edge = edge.function->next_edge(0);
+    }
+    return edge == torch::autograd::impl::gradient_edge(base);
+  }
+
+  void plan_own_output(const at::Tensor& output, OutputRole& role) {
+    const std::vector<at::Tensor>& together = outputs_on_[storage_of(output)];
+    at::Tensor base = together.size() == 1 ? output : base_of(together);
+    role.base = returned(base);
+    role.source = output.is_same(base) ? OutputSource::Fresh : OutputSource::ViewOfOutput;
+    if (role.source == OutputSource::Fresh) {
+      // The same tensor returned twice stays one tensor.
+      for (const OutputRole& other : plan_.contract.outputs)
+        if (other.source == OutputSource::Fresh && other.base == role.base) role.source = OutputSource::ViewOfOutput;
+      return;
+    }
+    auto steps = view_steps(trace_, links_, tracer_.value_of(base), role.value);
+    if (!steps) throw RunEagerly("outputs share memory in a way that no view operator made");
+    role.steps = std::move(*steps);
+    role.tracked = output.grad_fn() != nullptr;
+    if (role.tracked && !autograd_sees_only_views(output, base, role.steps.size()))
+      throw RunEagerly("outputs that share memory have gradients of their own");
+  }
+
+  /// The one of them that the others are views of, or what all of them are views of.
+  at::Tensor base_of(const std::vector<at::Tensor>& together) {
+    auto is_base = [&](const at::Tensor& candidate) {
+      return std::all_of(together.begin(), together.end(), [&](const at::Tensor& other) {
+        return candidate.is_same(other) || view_steps(trace_, links_, tracer_.value_of(candidate), tracer_.value_of(other));
+      });
+    };
+    for (const at::Tensor& candidate : together)
+      if (is_base(candidate)) return candidate;
+    for (const at::Tensor& candidate : together) {
+      if (!candidate.is_view()) continue;
+      at::Tensor base(candidate._base());
+      if (as_fake(base) && is_base(base)) return base;
+    }
+    throw RunEagerly("outputs share memory with each other but not with a tensor that both are views of");
+  }
+
+  size_t returned(const at::Tensor& fake) {
+    for (size_t i = 0; i < plan_.returned.size(); ++i)
+      if (plan_.returned[i].is_same(fake)) return i;
+    plan_.returned.push_back(fake);
+    return plan_.returned.size() - 1;
+  }
+
+  // ---- gradients
+
+  void find_differentiable() {
+    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+      if (!plan_.returned[i].requires_grad() || is_untouched_leaf(i)) continue;
+      plan_.differentiable.push_back(i);
+      plan_.tangent_sources.push_back(plan_.returned[i]);
+    }
+    for (const at::Tensor& source : later_sources_) plan_.tangent_sources.push_back(source);
+    for (const at::Tensor& source : plan_.tangent_sources) plan_.contract.tangents.push_back(tracer_.value_of(source));
+  }
+
+  /// Contents written behind autograd's back have no gradient of their own.
+  bool is_untouched_leaf(size_t returned) const {
+    for (const InputRole& role : plan_.contract.inputs)
+      if (role.data_written && !role.write_kept && role.returned == returned) return !role.write_recorded;
+    return false;
+  }
+
+  const Traced& traced_;
+  const Tracer& tracer_;
+  const Graph& trace_;
+  const std::vector<std::string>& names_;
+  const bool keep_;
+  const std::vector<ViewLink> links_;
+  std::set<int32_t> written_, counted_;      ///< storages that the forward writes; those of them whose versions libtorch counts
+  std::map<int32_t, size_t> input_on_;
+  std::map<int32_t, std::vector<at::Tensor>> outputs_on_;
+  Tensors later_sources_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan plan_calls(const Traced& traced, const std::vector<std::string>& input_names, bool keep_input_mutations) {
+  return Planner(traced, input_names, keep_input_mutations).run();
+}
+
+}  // namespace tandem

@@ -1,0 +1,35 @@
+/// A function traced once for one signature.
+#pragma once
+
+#include <tandem/compiled.h>
+
+#include "trace/tracer.h"
+
+namespace tandem {
+
+/// Fakes of inputs and outputs with their autograd graph: the one source of every derivative, kept as long as the compiled function.
+struct Traced {
+  std::unique_ptr<Tracer> tracer;
+  Tensors arguments;                         ///< a fake per argument, undefined where the argument is
+  Tensors outputs;                           ///< as the program returned them
+  std::shared_ptr<const void> structure;
+  size_t forward_nodes = 0;
+};
+
+/// Runs `program` once on fakes of `arguments`, in the modes of the calling thread. Real tensors, generators and the program's captures stay as they were.
+Traced trace_forward(const detail::Program& program, const Tensors& arguments, bool record_locations);
+
+/// What the compiled forward has to return, and what is done with it.
+struct Plan {
+  Contract contract;
+  Tensors returned;                          ///< fakes of the forward graph's outputs: contents of written inputs, then outputs and bases of outputs
+  std::vector<size_t> differentiable;        ///< those of `returned` that need a tangent
+  Tensors tangent_sources;                   ///< the fakes that tangents belong to: differentiable ones of `returned`, then views of inputs
+  std::vector<size_t> gradient_inputs;       ///< inputs that gradients are taken of
+  std::vector<Value> kept_writes;
+};
+
+/// Sorts out writes and aliasing of a traced function; throws RunEagerly for the kinds of aliasing that are not compiled.
+Plan plan_calls(const Traced& traced, const std::vector<std::string>& input_names, bool keep_input_mutations);
+
+}  // namespace tandem

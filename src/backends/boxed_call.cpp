@@ -1,0 +1,90 @@
+#include "backends/calls.h"
+
+namespace tandem {
+namespace {
+
+/// How an argument that is a list of tensors is boxed.
+enum class ListKind : uint8_t { Tensors, OptionalTensors };
+
+ListKind list_kind(const c10::Argument& argument) {
+  c10::TypePtr type = argument.type();
+  if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+  auto list = type->cast<c10::ListType>();
+  return list && list->getElementType()->kind() == c10::TypeKind::OptionalType ? ListKind::OptionalTensors : ListKind::Tensors;
+}
+
+/// A tensor that is not there is None where the schema allows it, else an undefined tensor.
+c10::IValue box(const TensorSlot& slot, bool optional, at::Tensor* registers) {
+  at::Tensor tensor = slot.take(registers);
+  if (optional && !tensor.defined()) return {};
+  return tensor;
+}
+
+c10::IValue box(const std::vector<TensorSlot>& slots, ListKind kind, at::Tensor* registers) {
+  if (kind == ListKind::Tensors) {
+    c10::List<at::Tensor> list;
+    list.reserve(slots.size());
+    for (const TensorSlot& slot : slots) list.push_back(slot.take(registers));
+    return list;
+  }
+  c10::List<std::optional<at::Tensor>> list;
+  list.reserve(slots.size());
+  for (const TensorSlot& slot : slots) {
+    at::Tensor tensor = slot.take(registers);
+    list.push_back(tensor.defined() ? std::optional<at::Tensor>(std::move(tensor)) : std::nullopt);
+  }
+  return list;
+}
+
+at::Tensor unbox(c10::IValue&& value) { return value.isTensor() ? std::move(value).toTensor() : at::Tensor(); }
+
+void store(const std::vector<int32_t>& slots, const c10::IValue& value, at::Tensor* registers) {
+  c10::ArrayRef<c10::IValue> list = value.toListRef();
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (slots[i] >= 0) registers[slots[i]] = unbox(c10::IValue(list[i]));
+}
+
+class BoxedCall final : public Call {
+ public:
+  explicit BoxedCall(CallSite site) : site_(std::move(site)) {
+    for (const c10::Argument& argument : site_.op.schema().arguments()) {
+      list_kinds_.push_back(list_kind(argument));
+      optional_.push_back(argument.type()->kind() == c10::TypeKind::OptionalType);
+    }
+  }
+
+  void run(at::Tensor* registers, torch::jit::Stack& stack) const override {
+    for (const auto& [before, after] : site_.writes) registers[after] = before.peek(registers);
+    push_arguments(registers, stack);
+    site_.op.callBoxed(stack);
+    store_results(registers, stack);
+    stack.clear();
+  }
+
+ private:
+  void push_arguments(at::Tensor* registers, torch::jit::Stack& stack) const {
+    for (size_t i = 0; i < site_.arguments.size(); ++i) {
+      const ArgumentSlot& argument = site_.arguments[i];
+      if (auto* slot = std::get_if<TensorSlot>(&argument)) stack.push_back(box(*slot, optional_[i], registers));
+      else if (auto* constant = std::get_if<c10::IValue>(&argument)) stack.push_back(*constant);
+      else stack.push_back(box(std::get<std::vector<TensorSlot>>(argument), list_kinds_[i], registers));
+    }
+  }
+
+  void store_results(at::Tensor* registers, torch::jit::Stack& stack) const {
+    for (size_t i = 0; i < site_.results.size(); ++i) {
+      if (auto* list = std::get_if<std::vector<int32_t>>(&site_.results[i])) store(*list, stack[i], registers);
+      else if (int32_t index = std::get<int32_t>(site_.results[i]); index >= 0) registers[index] = unbox(std::move(stack[i]));
+    }
+  }
+
+  CallSite site_;
+  std::vector<ListKind> list_kinds_;
+  std::vector<bool> optional_;
+};
+
+}  // namespace
+
+std::unique_ptr<Call> make_boxed_call(CallSite site) { return std::make_unique<BoxedCall>(std::move(site)); }
+
+}  // namespace tandem

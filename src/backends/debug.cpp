@@ -1,0 +1,93 @@
+#include "backends/interpreter.h"
+#include "backends/registry.h"
+#include "ops/facts.h"
+
+#include <tandem/error.h>
+
+namespace tandem {
+namespace {
+
+std::string show(at::IntArrayRef dims) {
+  std::string text = "[";
+  for (int64_t d : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(d);
+  return text + "]";
+}
+
+/// Strides of dimensions with at most one element address nothing, and kernels choose them freely.
+bool same_strides(const at::Tensor& tensor, const TensorMeta& meta) {
+  if (tensor.numel() == 0) return true;
+  for (int64_t i = 0; i < tensor.dim(); ++i)
+    if (tensor.size(i) > 1 && tensor.stride(i) != meta.strides[i]) return false;
+  return true;
+}
+
+/// What is wrong with a result, or nothing.
+std::string difference(const at::Tensor& tensor, const TensorMeta& meta) {
+  if (!tensor.defined()) return "is undefined";
+  if (tensor.scalar_type() != meta.dtype) return "has dtype " + std::string(toString(tensor.scalar_type())) + " where the record has " + toString(meta.dtype);
+  if (tensor.device() != meta.device) return "is on " + tensor.device().str() + " where the record has " + meta.device.str();
+  if (tensor.sizes() != at::IntArrayRef(meta.sizes)) return "has sizes " + show(tensor.sizes()) + " where the record has " + show(meta.sizes);
+  if (!tensor.has_storage()) return {};
+  if (!same_strides(tensor, meta)) return "has strides " + show(tensor.strides()) + " where the record has " + show(meta.strides);
+  return {};
+}
+
+/// Memory without bytes is shared by nobody, whatever the pointers say.
+bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && a.has_storage() && b.has_storage() && a.storage().nbytes() > 0 &&
+         a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
+}
+
+class DebugExecutable final : public Executable {
+ public:
+  explicit DebugExecutable(const Graph& graph) : graph_(graph), program_(graph, Lifetime::WholeRun) {}
+
+  Tensors run(Tensors&& inputs) override {
+    return program_.run(std::move(inputs), [this](size_t index, const at::Tensor* registers) { check(index, registers); });
+  }
+
+ private:
+  void check(size_t index, const at::Tensor* registers) const {
+    const Node& node = graph_.nodes()[index];
+    for_each_result(node, [&](Value v) {
+      std::string wrong = difference(registers[v.id], graph_.meta(v));
+      if (!wrong.empty()) fail(index, v, wrong);
+    });
+    for_each_result(node, [&](Value result) {
+      for_each_argument(node, [&](Value argument) { check_aliasing(index, result, argument, registers); });
+      for_each_result(node, [&](Value other) {
+        if (other != result) check_aliasing(index, result, other, registers);
+      });
+    });
+  }
+
+  void check_aliasing(size_t index, Value result, Value other, const at::Tensor* registers) const {
+    int32_t recorded = graph_.meta(result).storage, others = graph_.meta(other).storage;
+    if (recorded < 0 || others < 0) return;
+    bool shared = share_memory(registers[result.id], registers[other.id]);
+    if (shared && recorded != others) fail(index, result, "shares memory with " + graph_.name(other) + " where the record keeps them apart");
+    bool can_tell = registers[result.id].defined() && registers[other.id].defined() && registers[result.id].numel() > 0 && registers[other.id].numel() > 0;
+    if (!shared && recorded == others && can_tell) fail(index, result, "has memory of its own where the record shares it with " + graph_.name(other));
+  }
+
+  [[noreturn]] void fail(size_t index, Value v, const std::string& what) const {
+    throw Error("node " + std::to_string(index) + ", " + full_name(graph_.nodes()[index].op) + ": result " + graph_.name(v) + " " + what +
+                "; the shape rule or the pass that described it is wrong\n" + excerpt(graph_, index));
+  }
+
+  Graph graph_;
+  Program program_;
+};
+
+class DebugBackend final : public Backend {
+ public:
+  std::string name() const override { return "debug"; }
+  std::string version() const override { return "1"; }
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<DebugExecutable>(graph); }
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> make_debug_backend() { return std::make_shared<DebugBackend>(); }
+
+}  // namespace tandem

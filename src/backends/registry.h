@@ -1,0 +1,16 @@
+/// Our own backends, and what `tandem::reset` asks of all of them.
+#pragma once
+
+#include <tandem/backend.h>
+
+namespace tandem {
+
+/// Calls `reset` on every registered backend.
+void reset_backends();
+
+/// Interprets the graph with libtorch's operators; bit-equal to eager.
+std::shared_ptr<Backend> make_eager_backend();
+/// The same, checking every result against what the graph says about it.
+std::shared_ptr<Backend> make_debug_backend();
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+/// What differs between the versions of libtorch that we build against, found by feature.
+#pragma once
+
+#include <torch/csrc/autograd/edge.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <type_traits>
+
+namespace tandem {
+
+/// How libtorch holds a node of its autograd graph: a std::shared_ptr in some versions, a c10::intrusive_ptr in others.
+using NodePtr = decltype(torch::autograd::Edge::function);
+
+template <class T, class... Arguments>
+auto make_node(Arguments&&... arguments) {
+  if constexpr (std::is_same_v<NodePtr, std::shared_ptr<torch::autograd::Node>>) {
+    // Long chains of nodes must not be deleted recursively; libtorch's own deleter sees to that.
+    return std::shared_ptr<T>(new T(std::forward<Arguments>(arguments)...), [](auto* node) { deleteNode(node); });
+  } else {
+    return c10::make_intrusive<T>(std::forward<Arguments>(arguments)...);
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,15 @@
+/// Logging by topic, asked for with TANDEM_LOGS=topic,topic,...[,level]; warnings always show.
+#pragma once
+
+#include <string>
+
+namespace tandem {
+
+/// Whether anybody listens: build long messages only then.
+bool logs(const char* topic);
+/// One message under a topic, at level info; nothing when nobody listens.
+void log(const char* topic, const std::string& message);
+/// One warning, shown unless TANDEM_LOGS has the level "error" or "off".
+void warn(const std::string& message);
+
+}  // namespace tandem

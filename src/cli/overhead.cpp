@@ -1,0 +1,112 @@
+#include "bench.h"
+#include "measure.h"
+#include "table.h"
+
+#include <tandem/compile.h>
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <iostream>
+
+namespace tandem::cli {
+
+namespace {
+
+constexpr int rounds = 60, calls_a_round = 300, traces = 15;
+constexpr bench::GptShape traced_gpt{.layers = 12, .width = 768, .heads = 12, .vocabulary = 1000, .context = 128};
+
+/// Microseconds of one call of each function: medians over rounds in which all of them take their turn, so that a noisy moment hits them alike.
+std::vector<double> microseconds(const std::vector<std::function<void()>>& functions) {
+  std::vector<std::vector<double>> times(functions.size());
+  for (int round = -3; round < rounds; ++round)        // the first ones warm up
+    for (size_t i = 0; i < functions.size(); ++i) {
+      const double start = seconds_now();
+      for (int call = 0; call < calls_a_round; ++call) functions[i]();
+      if (round >= 0) times[i].push_back((seconds_now() - start) / calls_a_round * 1e6);
+    }
+  std::vector<double> medians;
+  for (auto& of_one : times) medians.push_back(median(of_one));
+  return medians;
+}
+
+/// What one compile took. A trace lasts as long as a scheduler's time slice, so on a busy machine most are interrupted: the quickest of several is what it costs.
+struct CompileCost {
+  size_t nodes = 0;
+  double trace = INFINITY, whole = INFINITY;   ///< seconds
+};
+
+CompileCost quickest_compile(const bench::Benchmark& gpt, const std::string& backend) {
+  CompileCost cost;
+  for (int i = 0; i < traces; ++i) {
+    const Compiled fresh = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; }, {.backend = backend, .watch = {gpt.module}});
+    const Explanation explanation = fresh.explain(gpt.inputs);
+    cost.nodes = explanation.nodes_recorded;
+    cost.trace = std::min(cost.trace, explanation.trace_seconds);
+    cost.whole = std::min(cost.whole, explanation.trace_seconds + explanation.compile_seconds);
+  }
+  return cost;
+}
+
+Tensors ten_operators(const Tensors& in) {
+  at::Tensor x = in[0], y = x * in[1];
+  y = (y + x).tanh() * 0.5;
+  y = (y - in[1]).sigmoid() + x.sin();
+  return {y.exp().mul(x)};
+}
+
+}  // namespace
+
+void print_overhead(const BenchOptions& options) {
+  const c10::Device device(options.device);
+  const auto place = at::TensorOptions(at::kFloat).device(device);
+  const Tensors plain{at::rand({1}, place), at::rand({1}, place)};
+  const Callable add = [](const Tensors& in) { return Tensors{in[0] + in[1]}; };
+  const Compiled compiled_add = compile(add, {.backend = options.backends[0]});
+  std::vector<double> calls;
+  {
+    at::NoGradGuard without_grad;
+    calls = microseconds({[&] { at::add(plain[0], plain[1]); }, [&] { add(plain); }, [&] { compiled_add(plain); }});
+  }
+  const Tensors leaves{at::rand({1}, place).requires_grad_(), at::rand({1}, place).requires_grad_()};
+  const Callable ten = ten_operators;
+  const Compiled compiled_ten = compile(ten, {.backend = options.backends[0]});
+  auto forward_backward = [&](const auto& function) {
+    function(leaves)[0].backward();
+    bench::drop_gradients(leaves);
+  };
+  const std::vector<double> steps = microseconds({[&] { forward_backward(ten); }, [&] { forward_backward(compiled_ten); }});
+  const CompileCost gpt = quickest_compile(bench::make_gpt(traced_gpt, 1, device), options.backends[0]);
+  const Json line = {{"eager_add_us", calls[0]},      {"trace_us_per_node", gpt.trace / gpt.nodes * 1e6},
+                     {"eager_call_us", calls[1]},     {"call_us", calls[2]},
+                     {"eager_call_backward_us", steps[0]}, {"call_backward_us", steps[1]}};
+  if (options.json) {
+    std::cout << line.dump() << std::endl;
+    return;
+  }
+  auto us = [&](const char* name) { return fixed(line[name], 2); };
+  std::cout << table({{"what", "eager us", "tandem us"},
+                      {"one add of one element", us("eager_add_us"), "-"},
+                      {"one add, as a call", us("eager_call_us"), us("call_us")},
+                      {"forward and backward of ten operators", us("eager_call_backward_us"), us("call_backward_us")},
+                      {"recording one node (gpt, 12 layers)", "-", us("trace_us_per_node")}});
+}
+
+void print_linear(const BenchOptions& options) {
+  const c10::Device device(options.device);
+  std::vector<Row> rows{{"layers", "nodes", "compile", "us per node"}};
+  std::vector<double> costs;
+  for (int64_t layers : {4, 8, 16, 32, 64}) {
+    const bench::Benchmark gpt = bench::make_gpt({.layers = layers, .width = 64, .heads = 4, .vocabulary = 1000, .context = 64}, 1, device);
+    const CompileCost cost = quickest_compile(gpt, options.backends[0]);
+    costs.push_back(cost.whole / cost.nodes * 1e6);
+    if (options.json) std::cout << Json{{"layers", layers}, {"nodes", cost.nodes}, {"compile_s", cost.whole}, {"us_per_node", costs.back()}}.dump() << std::endl;
+    rows.push_back({std::to_string(layers), std::to_string(cost.nodes), duration(cost.whole), fixed(costs.back(), 2)});
+  }
+  const auto [lowest, highest] = std::minmax_element(costs.begin(), costs.end());
+  if (options.json) std::cout << Json{{"ratio", *highest / *lowest}}.dump() << std::endl;
+  else std::cout << table(rows) << "highest over lowest cost per node: " << factor(*highest / *lowest) << "\n";
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,101 @@
+// Facts = the row of the table + what the schema and its tags say, put together once per operator.
+#include "ops/facts.h"
+
+#include <ATen/core/enum_tag.h>
+
+#include <mutex>
+
+#include "ops/table.h"
+
+namespace tandem {
+
+std::string full_name(const c10::OperatorHandle& op) {
+  const c10::OperatorName& name = op.operator_name();
+  return name.overload_name.empty() ? name.name : name.name + '.' + name.overload_name;
+}
+
+namespace {
+
+using Rows = std::unordered_map<std::string_view, const FactRow*>;
+
+Rows index_rows() {
+  Rows index;
+  for (std::span<const FactRow> rows : {pointwise_rows(), other_rows()})
+    for (const FactRow& row : rows) index.emplace(row.name, &row);
+  return index;
+}
+
+bool has_twin_in_place(const FactRow& row) { return row.kind == Kind::Pointwise || row.kind == Kind::Random; }
+
+void read_schema(const c10::FunctionSchema& schema, OpFacts& facts) {
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+    if (alias && alias->isWrite()) facts.written.push_back(int(i));
+  }
+  for (const c10::Argument& result : schema.returns())
+    if (result.alias_info() && !result.alias_info()->isWrite()) facts.view = true;
+}
+
+void read_tags(const c10::OperatorHandle& op, OpFacts& facts) {
+  facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
+  facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output);
+  facts.changes_metadata = op.hasTag(at::Tag::inplace_view);
+}
+
+void read_row(const FactRow& row, OpFacts& facts) {
+  facts.kind = row.kind;
+  facts.cost = row.cost;
+  facts.hidden_writes = row.hidden_writes;
+  facts.side_effect = row.side_effect;
+  facts.data_dependent &= !row.sizes_known;
+  facts.random |= row.kind == Kind::Random;  // overloads with named dimensions lack the tag
+}
+
+OpFacts gather(const c10::OperatorHandle& op) {
+  OpFacts facts;
+  read_schema(op.schema(), facts);
+  read_tags(op, facts);
+  if (const FactRow* row = find_row(op.operator_name())) read_row(*row, facts);
+  // An operator that gives nothing back can only be there for its effect.
+  facts.side_effect |= op.schema().returns().empty() && facts.written.empty();
+  facts.written.insert(facts.written.end(), facts.hidden_writes.begin(), facts.hidden_writes.end());
+  std::sort(facts.written.begin(), facts.written.end());
+  return facts;
+}
+
+const OpFacts& gather_once(const c10::OperatorHandle& op) {
+  // Never destroyed: threads may ask while the process ends.
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::unordered_map<c10::OperatorName, OpFacts>;
+  std::lock_guard lock(mutex);
+  auto it = known.find(op.operator_name());
+  if (it == known.end()) it = known.emplace(op.operator_name(), gather(op)).first;
+  return it->second;
+}
+
+}  // namespace
+
+const FactRow* find_row(const c10::OperatorName& name) {
+  static const Rows& rows = *new Rows(index_rows());
+  auto find = [](const std::string& key) {
+    auto it = rows.find(key);
+    return it == rows.end() ? nullptr : it->second;
+  };
+  const FactRow* row = nullptr;
+  if (!name.overload_name.empty()) row = find(name.name + '.' + name.overload_name);
+  if (!row && name.overload_name.ends_with("_out")) row = find(name.name + '.' + name.overload_name.substr(0, name.overload_name.size() - 4));
+  if (!row) row = find(name.name);
+  if (row || !name.name.ends_with('_')) return row;
+  row = find(name.name.substr(0, name.name.size() - 1));
+  return row && has_twin_in_place(*row) ? row : nullptr;
+}
+
+const OpFacts& facts(const c10::OperatorHandle& op) {
+  // By name and not by handle: a library that was unloaded leaves its handle's address to another operator.
+  thread_local std::unordered_map<c10::OperatorName, const OpFacts*> seen;
+  const OpFacts*& entry = seen[op.operator_name()];
+  if (!entry) entry = &gather_once(op);
+  return *entry;
+}
+
+}  // namespace tandem

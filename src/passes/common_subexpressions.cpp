@@ -1,0 +1,163 @@
+#include "ops/facts.h"
+
+#include <tandem/passes.h>
+
+#include <bit>
+#include <unordered_set>
+
+namespace tandem {
+namespace {
+
+/// Spells nodes so that two of them get equal keys only if they compute the same.
+class Speller {
+ public:
+  /// The key of a node, or nothing for one with a constant that has no spelling.
+  std::optional<std::string> key(const Node& node) {
+    text_.clear();
+    spelled_ = true;
+    append('p', int64_t(node.phase));
+    text_ += node.op.operator_name().name;
+    text_ += '.';
+    text_ += node.op.operator_name().overload_name;
+    for (const Operand& argument : node.arguments) spell(argument);
+    return spelled_ ? std::optional(text_) : std::nullopt;
+  }
+
+ private:
+  void spell(const Operand& operand) {
+    if (auto* value = std::get_if<Value>(&operand)) return append('v', value->id);
+    if (auto* constant = std::get_if<c10::IValue>(&operand)) return spell(*constant);
+    const auto& list = std::get<std::vector<Value>>(operand);
+    append('l', int64_t(list.size()));
+    for (Value v : list) append('v', v.id);
+  }
+
+  /// Every kind has a letter of its own: 1, 1.0 and true are different constants.
+  void spell(const c10::IValue& constant) {
+    if (constant.isNone()) return append('n', 0);
+    if (constant.isBool()) return append('b', constant.toBool());
+    if (constant.isInt()) return append('i', constant.toInt());
+    if (constant.isDouble()) return append('d', std::bit_cast<int64_t>(constant.toDouble()));
+    if (constant.isComplexDouble()) {
+      append('c', std::bit_cast<int64_t>(constant.toComplexDouble().real()));
+      return append('c', std::bit_cast<int64_t>(constant.toComplexDouble().imag()));
+    }
+    if (constant.isString()) {
+      append('s', int64_t(constant.toStringRef().size()));
+      text_ += constant.toStringRef();
+      return;
+    }
+    if (constant.isDevice()) {
+      append('D', int64_t(constant.toDevice().type()));
+      return append('D', constant.toDevice().index());
+    }
+    if (constant.isList()) {
+      append('L', int64_t(constant.toListRef().size()));
+      for (const c10::IValue& element : constant.toListRef()) spell(element);
+      return;
+    }
+    spelled_ = false;
+  }
+
+  void append(char kind, int64_t number) {
+    text_ += kind;
+    text_.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+
+  std::string text_;
+  bool spelled_ = true;
+};
+
+/// Tells which nodes may stand in for an equal one. Merging two values that leave the graph would make outputs share memory that were apart.
+class Mergeable {
+ public:
+  explicit Mergeable(const Graph& graph) : graph_(graph), pinned_(graph.value_count()) {
+    for (Value v : graph.outputs())
+      if (v) pin(v);
+    for (const Node& node : graph.nodes())
+      for (const auto& [before, after] : node.writes) pin(before);
+  }
+
+  bool operator()(const Node& node) const {
+    const OpFacts& op = facts(node.op);
+    if (op.random || op.side_effect || !node.writes.empty() || !op.written.empty()) return false;
+    bool free = true;
+    for_each_result(node, [&](Value v) { free = free && !pinned_[v.id] && (op.view || !storages_.contains(graph_.meta(v).storage)); });
+    return free;
+  }
+
+ private:
+  void pin(Value v) {
+    pinned_[v.id] = true;
+    storages_.insert(graph_.meta(v).storage);
+  }
+
+  const Graph& graph_;
+  std::vector<bool> pinned_;
+  std::unordered_set<int32_t> storages_;
+};
+
+std::vector<Value> results_of(const Node& node) {
+  std::vector<Value> values;
+  for_each_result(node, [&](Value v) { values.push_back(v); });
+  return values;
+}
+
+/// Views of a value that went name the memory of the one that stands in for it.
+class MergedStorages {
+ public:
+  void merge(int32_t gone, int32_t kept) {
+    gone = last(gone), kept = last(kept);
+    if (gone != kept) kept_.emplace(gone, kept);
+  }
+
+  void rename(Graph& graph) const {
+    if (kept_.empty()) return;
+    for (size_t id = 0; id < graph.value_count(); ++id) {
+      int32_t& storage = graph.meta(Value{int32_t(id)}).storage;
+      storage = last(storage);
+    }
+  }
+
+ private:
+  /// The number that a storage has after all merges so far.
+  int32_t last(int32_t storage) const {
+    for (auto found = kept_.find(storage); found != kept_.end(); found = kept_.find(storage)) storage = found->second;
+    return storage;
+  }
+
+  std::unordered_map<int32_t, int32_t> kept_;   ///< by the number that went
+};
+
+}  // namespace
+
+Graph eliminate_common_subexpressions(Graph graph) {
+  const Mergeable mergeable(graph);
+  std::vector<Value> replaced(graph.value_count());
+  for (size_t i = 0; i < replaced.size(); ++i) replaced[i] = Value{int32_t(i)};
+  std::unordered_map<std::string, std::vector<Value>> known;
+  Speller speller;
+  MergedStorages storages;
+
+  std::erase_if(graph.nodes(), [&](Node& node) {
+    for (Operand& argument : node.arguments) map_values(argument, [&](Value v) { return replaced[v.id]; });
+    if (!mergeable(node)) return false;
+    std::optional<std::string> key = speller.key(node);
+    if (!key) return false;
+    auto [first, is_new] = known.try_emplace(std::move(*key));
+    std::vector<Value> results = results_of(node);
+    if (is_new) {
+      first->second = std::move(results);
+      return false;
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      replaced[results[i].id] = first->second[i];
+      storages.merge(graph.meta(results[i]).storage, graph.meta(first->second[i]).storage);
+    }
+    return true;
+  });
+  storages.rename(graph);
+  return graph;
+}
+
+}  // namespace tandem

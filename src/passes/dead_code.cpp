@@ -1,0 +1,49 @@
+#include "ops/facts.h"
+
+#include <tandem/passes.h>
+
+#include <unordered_set>
+
+namespace tandem {
+namespace {
+
+/// Must the node run even when nothing reads what it makes?
+bool must_run(const Graph& graph, const Node& node, const std::unordered_set<int32_t>& input_storages, const std::vector<bool>& is_input) {
+  const OpFacts& op = facts(node.op);
+  // A random node that is left out would shift the numbers that every later one draws.
+  if (op.side_effect || op.random) return true;
+  return std::any_of(node.writes.begin(), node.writes.end(), [&](const auto& write) {
+    Value before = write.first;
+    int32_t storage = graph.meta(before).storage;
+    return is_input[before.id] || (storage >= 0 && input_storages.contains(storage));
+  });
+}
+
+}  // namespace
+
+Graph eliminate_dead_code(Graph graph) {
+  std::vector<bool> live(graph.value_count()), is_input(graph.value_count());
+  std::unordered_set<int32_t> input_storages;
+  for (Value v : graph.inputs()) {
+    is_input[v.id] = true;
+    input_storages.insert(graph.meta(v).storage);
+  }
+  for (Value v : graph.outputs())
+    if (v) live[v.id] = true;
+
+  auto& nodes = graph.nodes();
+  std::vector<bool> keep(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {
+    bool needed = must_run(graph, nodes[i], input_storages, is_input);
+    for_each_result(nodes[i], [&](Value v) { needed = needed || live[v.id]; });
+    keep[i] = needed;
+    if (needed) for_each_argument(nodes[i], [&](Value v) { live[v.id] = true; });
+  }
+
+  size_t index = 0;
+  std::erase_if(nodes, [&](const Node&) { return !keep[index++]; });
+  std::erase_if(graph.constants(), [&](const auto& constant) { return !live[constant.first.id]; });
+  return graph;
+}
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+#include "passes/standard.h"
+
+#include "ops/facts.h"
+
+#include <unordered_set>
+
+namespace tandem {
+
+Graph remove_identities(Graph graph) {
+  static const std::unordered_set<std::string> identities{"aten::detach", "aten::alias", "aten::lift_fresh"};
+  std::vector<Value> source(graph.value_count());
+  for (size_t i = 0; i < source.size(); ++i) source[i] = Value{int32_t(i)};
+  std::vector<bool> leaves(graph.value_count());
+  for (Value v : graph.outputs())
+    if (v) leaves[v.id] = true;
+
+  std::erase_if(graph.nodes(), [&](Node& node) {
+    for (Operand& argument : node.arguments) map_values(argument, [&](Value v) { return source[v.id]; });
+    for (auto& [before, after] : node.writes) before = source[before.id];
+    if (!identities.contains(node.op.operator_name().name) || !node.op.operator_name().overload_name.empty()) return false;
+    Value result = std::get<Value>(node.results[0]);
+    source[result.id] = std::get<Value>(node.arguments[0]);
+    return !leaves[result.id];
+  });
+  return graph;
+}
+
+}  // namespace tandem

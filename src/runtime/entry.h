@@ -1,0 +1,101 @@
+/// One signature of a compiled function: its traced graph, its compiled halves, and how a call is wrapped around them.
+#pragma once
+
+#include <tandem/compiled.h>
+
+#include <mutex>
+
+#include "aot/joint.h"
+#include "runtime/signature.h"
+
+namespace tandem {
+
+struct Call;
+
+/// One concern of a call around the compiled code; what a call needs is a list of these.
+class Wrapper {
+ public:
+  virtual ~Wrapper() = default;
+  virtual const char* name() const = 0;
+  /// Runs behind the compiled forward.
+  virtual void after(Call& call) const = 0;
+};
+
+/// A compiled backward for one combination of tangents and wanted gradients.
+struct BackwardCode {
+  BackwardVariant variant;
+  std::shared_ptr<Executable> code;
+  std::vector<size_t> saved;                 ///< which saved values it takes, then come the tangents that arrive
+  std::vector<int64_t> gradients;            ///< for each gradient input, which result it is; -1: none
+  Graph graph;
+};
+
+/// What compiling a program for one signature needs to know.
+struct CompileRequest {
+  const detail::Program& program;
+  const Options& options;
+  const std::vector<std::string>& argument_names;
+  const Watched& watched;
+  size_t graph_id = 0;
+};
+
+class Entry {
+ public:
+  /// Traces, plans, partitions and compiles the forward; the backward waits until it is needed.
+  Entry(const CompileRequest& request, const Tensors& arguments);
+
+  Signature signature;
+  /// The captured tensors; held weakly, so that one which the program replaced dies. Nothing when one did.
+  std::optional<Tensors> captures() const;
+  std::vector<std::string> names;            ///< of arguments, then captures
+  std::string eager_reason;                  ///< set: calls run the program as it is
+
+  std::vector<size_t> input_of_argument;     ///< which graph input each argument is; size_t(-1) for undefined ones
+  Plan plan;
+  std::shared_ptr<Executable> forward;
+  std::vector<std::unique_ptr<Wrapper>> wrappers;
+  std::shared_ptr<const void> structure;
+  bool changes_metadata = false;             ///< of some input
+  bool trains = false;                       ///< outputs get a gradient through the compiled node
+
+  /// Saved values that live in the memory of a graph input or of a returned tensor, and so share its version.
+  struct SharedVersion {
+    size_t saved, owner;
+    bool of_input;
+  };
+  std::vector<SharedVersion> shared_versions;
+  size_t saved_count = 0;
+
+  /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's backward would throw.
+  const BackwardCode& backward(const BackwardVariant& variant);
+
+  Explanation explain();
+  /// Throws Error when tracing the program again gives another graph.
+  void check_against(const detail::Program& program, const Tensors& arguments);
+
+ private:
+  void trace_and_plan(const CompileRequest& request, const Tensors& arguments);
+  std::optional<JointGraph> differentiate();
+  void read_inputs(const Tensors& arguments);
+  void name_inputs(const CompileRequest& request);
+  void split_and_compile(JointGraph joint);
+  void find_shared_versions();
+  std::shared_ptr<Executable> compile(const Graph& graph, Part part) const;
+  BackwardCode compile_backward(const BackwardVariant& variant);
+
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> captures_;
+  Options options_;
+  size_t graph_id_;
+  Traced traced_;
+  BackwardVariant expected_;
+  std::exception_ptr backward_error_;
+  Joint joint_;
+  Partition halves_;
+  size_t nodes_recorded_ = 0;
+  double trace_seconds_ = 0, compile_seconds_ = 0;
+  int64_t saved_bytes_ = 0, eager_saved_bytes_ = 0;
+  std::mutex backward_mutex_;
+  std::vector<std::unique_ptr<BackwardCode>> backwards_;
+};
+
+}  // namespace tandem

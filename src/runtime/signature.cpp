@@ -1,0 +1,188 @@
+#include "runtime/signature.h"
+
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+
+#include <unordered_map>
+
+namespace tandem {
+namespace {
+
+struct Range {
+  const c10::StorageImpl* storage;
+  int64_t begin, end;
+};
+
+Range memory_range(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_nested() || tensor.layout() != at::kStrided || !tensor.has_storage()) return {nullptr, 0, 0};
+  int64_t begin = tensor.storage_offset(), end = begin + 1;
+  if (tensor.numel() == 0) end = begin;
+  else
+    for (int64_t d = 0; d < tensor.dim(); ++d) end += (tensor.size(d) - 1) * tensor.stride(d);
+  int64_t item = int64_t(tensor.itemsize());
+  return {tensor.storage().unsafeGetStorageImpl(), begin * item, end * item};
+}
+
+const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() : nullptr;
+}
+
+std::vector<bool> training_of(const Watched& watched) {
+  std::vector<bool> training;
+  for (const auto* module : watched.modules) training.push_back(module->is_training());
+  return training;
+}
+
+std::string text(at::IntArrayRef dims) {
+  std::string out = "[";
+  for (int64_t d : dims) out += (out.size() > 1 ? ", " : "") + std::to_string(d);
+  return out + "]";
+}
+
+std::string changed(const std::string& what, const std::string& from, const std::string& to) { return what + " " + from + " -> " + to; }
+
+/// Asking a module for its parameters copies their names; at every call that is too much.
+struct Parameters : torch::nn::Module {
+  static const auto& of(const torch::nn::Module& module) { return module.*(&Parameters::parameters_); }
+};
+
+void collect(const torch::nn::Module& module, Watched& into) {
+  into.modules.push_back(&module);
+  for (const auto& parameter : Parameters::of(module)) into.parameters.push_back(parameter.value().unsafeGetTensorImpl());
+  for (const auto& child : module.children()) collect(*child, into);
+}
+
+}  // namespace
+
+Watched watch_modules(const std::vector<std::shared_ptr<torch::nn::Module>>& roots) {
+  Watched watched;
+  for (const auto& root : roots) collect(*root, watched);
+  return watched;
+}
+
+Modes Modes::now() {
+  Modes modes;
+  auto& context = at::globalContext();
+  bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  const bool switches[] = {c10::GradMode::is_enabled(), c10::InferenceMode::is_enabled(), cpu, cuda, context.deterministicAlgorithms(),
+                           context.userEnabledFlashSDP(), context.userEnabledMemEfficientSDP(), context.userEnabledMathSDP(),
+                           context.userEnabledCuDNNSDP(), context.userEnabledMkldnn(), context.userEnabledCuDNN()};
+  for (bool on : switches) modes.switches = modes.switches << 1 | uint64_t(on);
+  modes.default_dtype = c10::typeMetaToScalarType(c10::get_default_dtype());
+  if (cpu) modes.autocast_cpu = at::autocast::get_autocast_dtype(at::kCPU);
+  if (cuda) modes.autocast_cuda = at::autocast::get_autocast_dtype(at::kCUDA);
+  return modes;
+}
+
+TensorKey::TensorKey(const at::Tensor& tensor) : defined(tensor.defined()) {
+  if (!defined) return;
+  dispatch_keys = tensor.key_set().raw_repr();
+  dtype = tensor.scalar_type();
+  device = tensor.device();
+  requires_grad = tensor.requires_grad();
+  leaf = tensor.is_leaf();
+  if (tensor.layout() != at::kStrided || tensor.is_nested()) return;
+  sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+  strides.assign(tensor.strides().begin(), tensor.strides().end());
+  offset = tensor.storage_offset();
+}
+
+bool TensorKey::matches(const at::Tensor& tensor, bool offsets_matter) const {
+  if (!tensor.defined()) return !defined;
+  const auto* impl = tensor.unsafeGetTensorImpl();
+  if (!defined || impl->key_set().raw_repr() != dispatch_keys || tensor.scalar_type() != dtype || impl->device() != device) return false;
+  if (tensor.requires_grad() != requires_grad || (requires_grad && tensor.is_leaf() != leaf)) return false;
+  if (impl->layout() != at::kStrided || tensor.is_nested()) return true;
+  return impl->sizes() == at::IntArrayRef(sizes) && impl->strides() == at::IntArrayRef(strides) &&
+         (!offsets_matter || impl->storage_offset() == offset);
+}
+
+std::string TensorKey::difference(const at::Tensor& tensor, bool offsets_matter) const {
+  if (matches(tensor, offsets_matter)) return "";
+  if (tensor.defined() != defined) return defined ? "is undefined now" : "was undefined";
+  if (tensor.scalar_type() != dtype) return changed("dtype", c10::toString(dtype), c10::toString(tensor.scalar_type()));
+  if (tensor.device() != device) return changed("device", device.str(), tensor.device().str());
+  if (tensor.requires_grad() != requires_grad) return changed("requires_grad", requires_grad ? "true" : "false", requires_grad ? "false" : "true");
+  if (requires_grad && tensor.is_leaf() != leaf) return leaf ? "is no leaf any more" : "is a leaf now";
+  if (tensor.key_set().raw_repr() != dispatch_keys) return "is another kind of tensor";
+  if (tensor.sizes() != at::IntArrayRef(sizes)) return changed("sizes", text(sizes), text(tensor.sizes()));
+  if (tensor.strides() != at::IntArrayRef(strides)) return changed("strides", text(strides), text(tensor.strides()));
+  return changed("storage offset", std::to_string(offset), std::to_string(tensor.storage_offset()));
+}
+
+Sharing Sharing::of(const Tensors& arguments, const Tensors& captures) {
+  Sharing sharing;
+  std::unordered_map<const c10::TensorImpl*, uint32_t> first;
+  std::unordered_map<const c10::StorageImpl*, std::vector<std::pair<uint32_t, Range>>> on;
+  auto add = [&](const at::Tensor& tensor) {
+    uint32_t index = uint32_t(sharing.same.size());
+    sharing.same.push_back(tensor.defined() ? first.emplace(tensor.unsafeGetTensorImpl(), index).first->second : index);
+    Range range = memory_range(tensor);
+    uint32_t overlapped = index;
+    if (range.storage) {
+      for (const auto& [other, taken] : on[range.storage])
+        if (taken.begin < range.end && range.begin < taken.end) { overlapped = other; break; }
+      on[range.storage].emplace_back(index, range);
+    }
+    sharing.overlaps.push_back(overlapped);
+  };
+  for (const at::Tensor& t : arguments) add(t);
+  for (const at::Tensor& t : captures) add(t);
+  return sharing;
+}
+
+Signature::Signature(const Tensors& arguments, const Tensors& captures, const Watched& watched, bool offsets_matter)
+    : modes_(Modes::now()), watched_(watched), training_(training_of(watched)), sharing_(Sharing::of(arguments, captures)), offsets_matter_(offsets_matter) {
+  for (const at::Tensor& t : arguments) arguments_.emplace_back(t);
+  for (const at::Tensor& t : captures) {
+    captures_.emplace_back(t);
+    capture_storages_.push_back(storage_of(t));
+    capture_storage_set_.insert(storage_of(t));
+  }
+  for (uint32_t i = 0; i < sharing_.same.size(); ++i) shares_nothing_ = shares_nothing_ && sharing_.same[i] == i && sharing_.overlaps[i] == i;
+}
+
+bool Signature::matches(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const {
+  if (arguments.size() != arguments_.size() || !(modes == modes_)) return false;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments_[i].matches(arguments[i], offsets_matter_)) return false;
+  for (size_t i = 0; i < captures.size(); ++i)
+    if (!captures_[i].matches(captures[i], offsets_matter_)) return false;
+  if (watched != watched_) return false;
+  for (size_t i = 0; i < watched.modules.size(); ++i)
+    if (watched.modules[i]->is_training() != training_[i]) return false;
+  return shares_as_before(arguments, captures);
+}
+
+/// The usual call shares nothing and its captures lie where they lay: that can be seen without looking at ranges.
+bool Signature::shares_as_before(const Tensors& arguments, const Tensors& captures) const {
+  bool surely_apart = shares_nothing_ && arguments.size() <= 8;
+  for (size_t i = 0; i < captures.size() && surely_apart; ++i) surely_apart = storage_of(captures[i]) == capture_storages_[i];
+  for (size_t i = 0; i < arguments.size() && surely_apart; ++i) {
+    const auto* storage = storage_of(arguments[i]);
+    if (!storage) continue;
+    surely_apart = !capture_storage_set_.count(storage);
+    for (size_t j = 0; j < i && surely_apart; ++j) surely_apart = storage_of(arguments[j]) != storage;
+  }
+  return surely_apart || Sharing::of(arguments, captures) == sharing_;
+}
+
+std::string Signature::difference(const Tensors& arguments, const Tensors& captures, const Watched& watched, const std::vector<std::string>& names) const {
+  if (arguments.size() != arguments_.size()) return changed("number of tensors", std::to_string(arguments_.size()), std::to_string(arguments.size()));
+  auto named = [&](size_t i) { return i < names.size() && !names[i].empty() ? names[i] : "tensor " + std::to_string(i); };
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (auto what = arguments_[i].difference(arguments[i], offsets_matter_); !what.empty()) return named(i) + ": " + what;
+  for (size_t i = 0; i < captures.size(); ++i)
+    if (auto what = captures_[i].difference(captures[i], offsets_matter_); !what.empty()) return named(arguments.size() + i) + ": " + what;
+  if (watched != watched_) return "other submodules or parameters than before";
+  for (size_t i = 0; i < watched.modules.size(); ++i)
+    if (watched.modules[i]->is_training() != training_[i])
+      return "module " + watched.modules[i]->name() + ": " + (training_[i] ? "train -> eval" : "eval -> train");
+  if (!(Modes::now() == modes_)) return "grad mode, autocast, default dtype or determinism changed";
+  if (!shares_as_before(arguments, captures)) return "other tensors share memory than before";
+  return "a captured tensor is no longer used by anybody else";
+}
+
+}  // namespace tandem

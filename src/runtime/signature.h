@@ -1,0 +1,77 @@
+/// What a call must have in common with the one that was traced.
+#pragma once
+
+#include <tandem/graph.h>
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace tandem {
+
+/// The modes of a thread that change what a program records.
+struct Modes {
+  uint64_t switches = 0;                     ///< grad mode, inference mode, autocast, determinism, attention kernels: a bit each
+  at::ScalarType default_dtype = at::kFloat, autocast_cpu = at::kFloat, autocast_cuda = at::kFloat;
+  static Modes now();
+  friend bool operator==(const Modes&, const Modes&) = default;
+};
+
+/// One tensor as the signature sees it.
+struct TensorKey {
+  uint64_t dispatch_keys = 0;
+  at::ScalarType dtype = at::kFloat;
+  c10::Device device = c10::kCPU;
+  Dims sizes, strides;
+  int64_t offset = 0;
+  bool defined = false, requires_grad = false, leaf = false;
+
+  explicit TensorKey(const at::Tensor& tensor);
+  bool matches(const at::Tensor& tensor, bool offsets_matter) const;
+  /// What is different about `tensor`, or nothing.
+  std::string difference(const at::Tensor& tensor, bool offsets_matter) const;
+};
+
+/// Which tensors of a call are the same object or overlap in memory: for each, the first one that it shares with.
+struct Sharing {
+  std::vector<uint32_t> same, overlaps;
+  static Sharing of(const Tensors& arguments, const Tensors& captures);
+  friend bool operator==(const Sharing&, const Sharing&) = default;
+};
+
+/// Modules whose train/eval switch, place in the tree and parameters join the signature, all their submodules included.
+struct Watched {
+  std::vector<const torch::nn::Module*> modules;
+  std::vector<const void*> parameters;       ///< their identities
+  friend bool operator==(const Watched&, const Watched&) = default;
+};
+/// The modules under `roots` as they are now.
+Watched watch_modules(const std::vector<std::shared_ptr<torch::nn::Module>>& roots);
+
+class Signature {
+ public:
+  Signature() = default;
+  Signature(const Tensors& arguments, const Tensors& captures, const Watched& watched, bool offsets_matter);
+
+  /// Whether a call with these arguments, in the modes of this thread, is one that was traced.
+  bool matches(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const;
+  /// In words, what is different; names are those of arguments, then captures.
+  std::string difference(const Tensors& arguments, const Tensors& captures, const Watched& watched, const std::vector<std::string>& names) const;
+
+ private:
+  bool shares_as_before(const Tensors& arguments, const Tensors& captures) const;
+
+  Modes modes_;
+  std::vector<TensorKey> arguments_, captures_;
+  Watched watched_;                          ///< compared, never followed
+  std::vector<bool> training_;
+  Sharing sharing_;
+  bool shares_nothing_ = true;
+  bool offsets_matter_ = false;
+  std::vector<const c10::StorageImpl*> capture_storages_;
+  std::unordered_set<const c10::StorageImpl*> capture_storage_set_;
+};
+
+}  // namespace tandem

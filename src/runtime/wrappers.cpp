@@ -1,0 +1,130 @@
+#include "runtime/wrappers.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include "aot/views.h"
+#include "runtime/node.h"
+
+namespace tandem {
+namespace {
+
+/// The graph wrote these inputs below autograd, which counts versions.
+class BumpVersions final : public Wrapper {
+ public:
+  explicit BumpVersions(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
+  const char* name() const override { return "bump versions of written inputs"; }
+  void after(Call& call) const override {
+    for (size_t i : inputs_)
+      if (!call.inputs[i].is_inference()) torch::autograd::impl::bump_version(call.inputs[i]);
+  }
+
+ private:
+  std::vector<size_t> inputs_;
+};
+
+/// Outputs with gradients get the compiled node.
+class AttachNode final : public Wrapper {
+ public:
+  const char* name() const override { return "attach the backward"; }
+  void after(Call& call) const override { attach_compiled_node(call); }
+};
+
+/// Behind what changes sizes and strides, which counts as a write but moves no data; before what does.
+class SaveValues final : public Wrapper {
+ public:
+  const char* name() const override { return "keep what the backward reads"; }
+  void after(Call& call) const override { save_values(call); }
+};
+
+/// `t_()` and its kin, on the caller's own tensors.
+class ChangeMetadata final : public Wrapper {
+ public:
+  const char* name() const override { return "change sizes and strides of inputs"; }
+  void after(Call& call) const override {
+    const auto& inputs = call.entry->plan.contract.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].metadata_written) replay(inputs[i].metadata_steps, call.inputs[i]);
+  }
+};
+
+/// New contents that the graph returned go into the caller's tensors, seen by autograd where the program's own write was.
+class WriteBack final : public Wrapper {
+ public:
+  const char* name() const override { return "write inputs back"; }
+  void after(Call& call) const override {
+    const auto& inputs = call.entry->plan.contract.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].data_written || inputs[i].write_kept) continue;
+      at::AutoGradMode grad(inputs[i].write_recorded);
+      if (inputs[i].write_uncounted) {
+        at::AutoDispatchBelowADInplaceOrView below;
+        call.inputs[i].copy_(call.results[inputs[i].returned]);
+      } else {
+        call.inputs[i].copy_(call.results[inputs[i].returned]);
+      }
+    }
+  }
+};
+
+class RequireGrad final : public Wrapper {
+ public:
+  const char* name() const override { return "inputs start to require grad"; }
+  void after(Call& call) const override {
+    const auto& inputs = call.entry->plan.contract.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].starts_requiring_grad) call.inputs[i].set_requires_grad(true);
+  }
+};
+
+/// What the caller gets: results, the inputs themselves, or views rebuilt on either.
+class MakeOutputs final : public Wrapper {
+ public:
+  const char* name() const override { return "make outputs"; }
+  void after(Call& call) const override {
+    const auto& roles = call.entry->plan.contract.outputs;
+    call.outputs.reserve(roles.size());
+    for (const OutputRole& role : roles) call.outputs.push_back(make(role, call));
+  }
+
+ private:
+  static at::Tensor make(const OutputRole& role, Call& call) {
+    switch (role.source) {
+      case OutputSource::None: return {};
+      case OutputSource::Input: return call.inputs[role.base];
+      case OutputSource::Fresh: return call.results[role.base];
+      case OutputSource::ViewOfInput: return view(role, call.inputs[role.base], call);
+      case OutputSource::ViewOfOutput: return role.steps.empty() ? call.results[role.base] : view(role, call.results[role.base], call);
+    }
+    return {};
+  }
+
+  static at::Tensor view(const OutputRole& role, const at::Tensor& base, Call& call) {
+    // A view of a tensor that needs no grad is made in the caller's mode, as eager would.
+    at::AutoGradMode grad(role.tracked || (at::GradMode::is_enabled() && !base.requires_grad()));
+    at::Tensor made = replay(role.steps, role.differentiable ? base.detach() : base);
+    if (role.differentiable && call.node) torch::autograd::set_history(made, call.node);
+    return made;
+  }
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
+  std::vector<std::unique_ptr<Wrapper>> wrappers;
+  const auto& inputs = entry.plan.contract.inputs;
+  auto any = [&](auto&& wanted) { return std::any_of(inputs.begin(), inputs.end(), wanted); };
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].write_kept && !inputs[i].write_uncounted) kept.push_back(i);
+  if (!kept.empty()) wrappers.push_back(std::make_unique<BumpVersions>(kept));
+  if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
+  if (entry.trains) wrappers.push_back(std::make_unique<AttachNode>());
+  if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
+  if (entry.trains) wrappers.push_back(std::make_unique<SaveValues>());
+  if (any([](const InputRole& i) { return i.data_written && !i.write_kept; })) wrappers.push_back(std::make_unique<WriteBack>());
+  wrappers.push_back(std::make_unique<MakeOutputs>());
+  return wrappers;
+}
+
+}  // namespace tandem

@@ -1,0 +1,22 @@
+/// What happens around the compiled code of a call, as one list.
+#pragma once
+
+#include "base/autograd.h"
+#include "runtime/entry.h"
+
+namespace tandem {
+
+/// One call on its way through the wrappers.
+struct Call {
+  std::shared_ptr<Entry> entry;
+  Tensors inputs;                            ///< real tensors, one per graph input
+  Tensors results;                           ///< what the forward graph returns, saved values left out
+  Tensors saved;
+  Tensors outputs;                           ///< what the caller gets
+  NodePtr node;                              ///< set where outputs have gradients
+};
+
+/// The wrappers that this entry's calls need, in the order in which they run.
+std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry);
+
+}  // namespace tandem

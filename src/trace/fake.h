@@ -1,0 +1,44 @@
+/// Tensors without data that claim a real device: what a traced function computes with.
+#pragma once
+
+#include <c10/core/TensorImpl.h>
+#include <tandem/graph.h>
+
+namespace tandem {
+
+/// Below autograd the operators on a fake are recorded; autograd itself treats it as any other tensor.
+class FakeImpl final : public c10::TensorImpl {
+ public:
+  FakeImpl(at::Tensor meta, c10::Device device, Value value, uint64_t tracer);
+
+  at::Tensor meta;            ///< same geometry on the meta device; fakes that share memory share its storage
+  Value value;                ///< the name of this tensor in the recorded graph
+  const uint64_t tracer;      ///< which tracer made it
+
+  /// Takes on the geometry of `meta` after an operator changed it in place.
+  void refresh();
+
+  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version, bool allow_metadata_change) const override;
+  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version, bool allow_metadata_change) const override;
+  void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) override;
+
+  /// Memory that a program may fill through a pointer (`at::tensor(vector)` does); gone after the first use in an operator.
+  void lend_memory(c10::Storage storage);
+  /// Whether somebody asked for a writable pointer; reading the lent storage does not count.
+  bool memory_was_written() const;
+  const c10::Storage& lent_memory() const { return storage_; }
+  void take_memory_back();
+
+ private:
+  template <class Version>
+  c10::intrusive_ptr<TensorImpl> copy(Version&& version, bool allow_metadata_change) const;
+  const char* tensorimpl_type_name() const override { return "FakeImpl"; }
+};
+
+/// The fake behind a tensor, or null for a real one.
+FakeImpl* as_fake(const at::Tensor& tensor);
+
+/// A fake of the same geometry on the same storage that shares nothing else.
+at::Tensor alias_meta(const at::Tensor& meta);
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+// The only place that knows which dispatch keys we listen on.
+//
+// Fake lies below autograd: there every call arrives after autograd has had its say. DeferredInit lies above it: there real tensors are swapped for
+// their fakes before autograd sees them.
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "ops/facts.h"
+#include "trace/failure.h"
+#include "trace/refuse.h"
+#include "trace/tracer.h"
+
+namespace tandem {
+namespace {
+
+/// Interpreters between us and our caller may replace our exceptions by theirs; the caller finds ours again.
+template <class Step>
+void remember_failure(Step&& step) {
+  try {
+    step();
+  } catch (const Error&) {
+    last_failure() = std::current_exception();
+    throw;
+  }
+}
+
+void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  Tracer* tracer = Tracer::current();
+  if (!tracer) {
+    throw Error("a tensor from inside a traced function was used after the trace had ended, in " + op.schema().name() +
+                "; it has no data: return it from the function instead of keeping it");
+  }
+  remember_failure([&] { tracer->record_call(op, *stack); });
+}
+
+void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (Tracer* tracer = Tracer::current()) remember_failure([&] { tracer->lift_arguments(op.schema().arguments().size(), *stack); });
+  OutermostCall here(op);
+  try {
+    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit), stack);
+  } catch (const c10::Error& error) {
+    if (!asks_for_data(error)) throw;
+    remember_failure([&] { refuse_data_access(op); });
+  }
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_fallback>()); }
+TORCH_LIBRARY_IMPL(_, DeferredInit, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&lift_fallback>()); }
+
+}  // namespace tandem

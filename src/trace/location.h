@@ -1,0 +1,12 @@
+/// Where in the user's program the current call comes from.
+#pragma once
+
+#include <string>
+
+namespace tandem {
+
+/// "file:line" of the innermost frame that belongs neither to libtorch, nor to Tandem, nor to the C++ library; a function's name where there is no debug
+/// information; empty where nothing can be said. Inside TorchScript, the script's own file and line.
+std::string user_location();
+
+}  // namespace tandem

@@ -1,0 +1,323 @@
+// One operator call, from the dispatcher to a node of the graph.
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/COW.h>
+
+#include "ops/facts.h"
+#include "trace/location.h"
+#include "trace/refuse.h"
+#include "trace/shapes.h"
+#include "trace/tracer.h"
+
+namespace tandem {
+namespace {
+
+/// Operators that may mix devices: copies, and indexing by tensors on the CPU.
+bool may_mix_devices(const c10::OperatorHandle& op) {
+  static const std::vector<std::string> names = {"aten::copy_", "aten::copy", "aten::_to_copy", "aten::index", "aten::index_put", "aten::index_put_",
+                                                 "aten::_index_put_impl_", "aten::_index_put_impl", "aten::set_"};
+  return std::find(names.begin(), names.end(), op.schema().name()) != names.end();
+}
+
+}  // namespace
+
+/// The steps of recording one call.
+class RecordedCall {
+ public:
+  RecordedCall(Tracer& tracer, const c10::OperatorHandle& op, torch::jit::Stack& stack)
+      : tracer_(tracer), op_(op), schema_(op.schema()), facts_(facts(op)), stack_(stack), first_(stack.size() - schema_.arguments().size()), node_{op} {}
+
+  void run() {
+    if (facts_.data_dependent) return answer_or_refuse();
+    refuse_other_memory();
+    read_arguments();
+    refuse_masks();
+    find_device();
+    prepare_written_arguments();
+    std::vector<c10::Device> devices = infer_shapes(op_, device_, metas_);
+    for (c10::Device& device : devices)
+      if (device.type() == device_.type()) device = device_;
+    note_writes();
+    push_results(devices);
+    append_node();
+  }
+
+ private:
+  /// Two names of one tensor are equal whatever the data; everything else would be a guess.
+  void answer_or_refuse() {
+    if (schema_.name() != "aten::equal") refuse_data_dependent(op_);
+    const at::Tensor &a = stack_[first_].toTensor(), &b = stack_[first_ + 1].toTensor();
+    FakeImpl *fake_a = as_fake(a), *fake_b = as_fake(b);
+    if (!fake_a || !fake_b || !(fake_a->value == fake_b->value)) refuse_data_dependent(op_);
+    torch::jit::drop(stack_, 2);
+    stack_.emplace_back(true);
+  }
+
+  void read_arguments() {
+    size_t count = stack_.size() - first_;
+    node_.arguments.reserve(count);
+    metas_.reserve(count);
+    for (size_t i = 0; i < count; ++i) read_argument(i, stack_[first_ + i]);
+  }
+
+  void read_argument(size_t i, const c10::IValue& argument) {
+    if (argument.isTensor()) {
+      Operand operand = Value{};
+      metas_.emplace_back(read_tensor(argument.toTensor(), operand));
+      node_.arguments.push_back(std::move(operand));
+    } else if (argument.isTensorList()) {
+      std::vector<Value> values;
+      c10::List<at::Tensor> metas;
+      for (const at::Tensor& tensor : argument.toTensorVector()) metas.push_back(read_element(tensor, values));
+      metas_.emplace_back(std::move(metas));
+      node_.arguments.emplace_back(std::move(values));
+    } else if (argument.isOptionalTensorList()) {
+      std::vector<Value> values;
+      c10::List<std::optional<at::Tensor>> metas;
+      for (const std::optional<at::Tensor>& tensor : argument.toOptionalTensorVector()) {
+        if (tensor && tensor->defined())
+          metas.push_back(read_element(*tensor, values));
+        else
+          metas.push_back(std::nullopt), values.push_back(Value{});
+      }
+      metas_.emplace_back(std::move(metas));
+      node_.arguments.emplace_back(std::move(values));
+    } else {
+      read_constant(i, argument);
+    }
+  }
+
+  /// Memory that is replaced or resized is no view of anything.
+  void refuse_other_memory() const {
+    static const std::vector<std::string> names = {"aten::set_", "aten::resize_", "aten::resize_as_"};
+    if (facts_.changes_metadata && std::find(names.begin(), names.end(), schema_.name()) != names.end())
+      throw RunEagerly(full_name(op_) + " replaces or resizes the memory of a tensor" + called_at());
+  }
+
+  /// Indexing by a mask gives as many elements as the mask has ones.
+  void refuse_masks() const {
+    if (schema_.name() != "aten::index") return;
+    for (const std::optional<at::Tensor>& index : metas_[1].toOptionalTensorVector())
+      if (index && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) refuse_data_dependent(op_);
+  }
+
+  void read_constant(size_t i, const c10::IValue& argument) {
+    if (argument.isStorage())
+      throw UnsupportedError(full_name(op_) + " takes a storage, which has no data while tracing" + called_at() + "; use tensor operations instead");
+    node_.arguments.emplace_back(argument);
+    if (argument.isDevice()) asked_device_ = argument.toDevice();
+    if (argument.isGenerator() || (argument.isBool() && schema_.arguments()[i].name() == "pin_memory")) {
+      metas_.emplace_back();
+    } else {
+      metas_.emplace_back(argument);
+    }
+  }
+
+  at::Tensor read_element(const at::Tensor& tensor, std::vector<Value>& values) {
+    Operand operand = Value{};
+    at::Tensor meta = read_tensor(tensor, operand);
+    if (auto* constant = std::get_if<c10::IValue>(&operand)) {
+      values.push_back(tracer_.value_of(tracer_.twin(constant->toTensor())));
+      return as_fake(tracer_.twin(tensor))->meta;
+    }
+    values.push_back(std::get<Value>(operand));
+    return meta;
+  }
+
+  at::Tensor read_tensor(const at::Tensor& tensor, Operand& operand) {
+    if (!tensor.defined()) return tensor;
+    FakeImpl* fake = as_fake(tensor);
+    if (!fake) {
+      // The 2.5 of `x * 2.5` stays the CPU scalar that it is: type promotion looks at it.
+      if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+        operand = c10::IValue(tensor);
+        return tensor;
+      }
+      fake = as_fake(tracer_.twin(tensor));
+    }
+    if (fake->tracer != tracer_.id_)
+      throw Error("a tensor from inside another traced function was used in " + full_name(op_) + "; it has no data: return it instead of keeping it");
+    if (fake->lent_memory()) tracer_.adopt_written_memory(*fake);
+    operand = fake->value;
+    if (c10::InferenceMode::is_enabled() && !fake->is_inference()) normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
+    if (tensor.requires_grad()) tracer_.graph_.meta(fake->value).requires_grad = true;
+    if (!reference_ || (fake->dim() > 0 && reference_->dim() == 0) || (fake->device().is_cuda() && reference_->device().is_cpu())) {
+      refuse_mixed_devices(*fake);
+      reference_ = fake;
+    } else if (fake->device() != reference_->device()) {
+      refuse_mixed_devices(*fake);
+    }
+    return fake->meta;
+  }
+
+  void refuse_mixed_devices(const FakeImpl& fake) const {
+    if (!reference_ || fake.device() == reference_->device()) return;
+    const FakeImpl& on_cpu = fake.device().is_cpu() ? fake : *reference_;
+    bool cpu_scalar = on_cpu.device().is_cpu() && on_cpu.dim() == 0;
+    if (cpu_scalar || may_mix_devices(op_)) return;
+    TORCH_CHECK(false, "Expected all tensors to be on the same device, but ", full_name(op_), " got tensors on ", reference_->device(), " and ",
+                fake.device(), called_at());
+  }
+
+  void find_device() {
+    device_ = asked_device_ ? *asked_device_ : reference_ ? reference_->device() : c10::Device(c10::kCPU);
+    if (device_.is_cuda() && !device_.has_index()) device_ = c10::Device(c10::kCUDA, c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index());
+  }
+
+  /// A write may change geometry; copies that autograd keeps must not see that.
+  void prepare_written_arguments() {
+    for (int i : facts_.written) {
+      if (is_hidden_write(i) && !hidden_writes_happen()) continue;
+      const c10::IValue& argument = stack_[first_ + i];
+      if (argument.isTensor() && argument.toTensor().defined()) {
+        written_.push_back(argument.toTensor());
+        metas_[i] = prepare_written(argument.toTensor());
+      } else if (argument.isTensorList()) {
+        c10::List<at::Tensor> metas;
+        for (const at::Tensor& tensor : argument.toTensorVector()) {
+          written_.push_back(tensor);
+          metas.push_back(prepare_written(tensor));
+        }
+        metas_[i] = std::move(metas);
+      }
+    }
+  }
+
+  at::Tensor prepare_written(const at::Tensor& tensor) {
+    FakeImpl* fake = as_fake(tensor);
+    if (!fake) fake = as_fake(tracer_.twin(tensor));
+    if (fake->meta.use_count() > 1) fake->meta = alias_meta(fake->meta);
+    return fake->meta;
+  }
+
+  bool is_hidden_write(int i) const { return std::find(facts_.hidden_writes.begin(), facts_.hidden_writes.end(), i) != facts_.hidden_writes.end(); }
+
+  /// Running statistics are written in training only.
+  bool hidden_writes_happen() const {
+    auto training = schema_.argumentIndexWithName("training");
+    if (!training) training = schema_.argumentIndexWithName("train");
+    return !training || stack_[first_ + *training].toBool();
+  }
+
+  void note_writes() {
+    for (const at::Tensor& tensor : written_) {
+      at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
+      FakeImpl* fake = as_fake(holder);
+      Value before = fake->value;
+      TensorMeta now = describe(fake->meta, fake->device());
+      now.storage = tracer_.storage_id(fake->meta.unsafeGetTensorImpl()->unsafe_storage());
+      const TensorMeta& then = tracer_.graph_.meta(before);
+      if (now.storage != then.storage || !same_geometry(now, then)) {
+        now.requires_grad = then.requires_grad;
+        fake->value = tracer_.graph_.add_value(std::move(now));
+        fake->refresh();
+      }
+      node_.writes.emplace_back(before, fake->value);
+    }
+  }
+
+  void push_results(const std::vector<c10::Device>& devices) {
+    torch::jit::drop(stack_, schema_.arguments().size());
+    node_.results.reserve(metas_.size());
+    for (size_t i = 0; i < metas_.size(); ++i) {
+      c10::IValue& result = metas_[i];
+      if (result.isTensor()) {
+        Operand operand = Value{};
+        stack_.emplace_back(wrap_result(result.toTensor(), devices[i], operand));
+        node_.results.push_back(std::move(operand));
+      } else if (result.isTensorList()) {
+        std::vector<Value> values;
+        c10::List<at::Tensor> fakes;
+        for (const at::Tensor& tensor : result.toTensorVector()) {
+          Operand operand = Value{};
+          fakes.push_back(wrap_result(tensor, devices[i], operand));
+          values.push_back(std::get<Value>(operand));
+        }
+        stack_.emplace_back(std::move(fakes));
+        node_.results.emplace_back(std::move(values));
+      } else {
+        node_.results.emplace_back(result);
+        stack_.push_back(std::move(result));
+      }
+    }
+  }
+
+  at::Tensor wrap_result(const at::Tensor& meta, c10::Device device, Operand& operand) {
+    if (!meta.defined()) return meta;
+    for (const at::Tensor& tensor : written_)
+      if (as_fake(tensor)->meta.is_same(meta)) return tensor;
+    // A result that is its own argument would share what autograd attaches to a tensor.
+    // In inference mode a view of a normal tensor is a normal tensor.
+    std::optional<c10::InferenceMode> normal;
+    if (is_view_of_normal(meta)) normal.emplace(false);
+    at::Tensor fake = tracer_.wrap(meta.use_count() > 1 && is_argument(meta) ? alias_meta(meta) : meta, device);
+    operand = as_fake(fake)->value;
+    if (schema_.name() == "aten::empty" && device.is_cpu()) lend_memory(*as_fake(fake));
+    return fake;
+  }
+
+  bool is_view_of_normal(const at::Tensor& meta) const {
+    return !normal_storages_.empty() && std::find(normal_storages_.begin(), normal_storages_.end(),
+                                                  tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage())) != normal_storages_.end();
+  }
+
+  bool is_argument(const at::Tensor& meta) const {
+    auto same = [&](Value value) { return value && tracer_.graph_.meta(value).storage == tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage()); };
+    bool found = false;
+    for_each_argument(node_, [&](Value value) { found = found || same(value); });
+    return found;
+  }
+
+  /// Untouched pages cost nothing; whoever asks for a pointer to write gets a copy of its own, and that can be seen afterwards.
+  void lend_memory(FakeImpl& fake) {
+    constexpr int64_t most_bytes = 1 << 20;
+    int64_t bytes = fake.numel() * int64_t(fake.itemsize());
+    if (bytes == 0 || bytes > most_bytes) return;
+    auto memory = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, c10::GetAllocator(c10::kCPU), false);
+    if (auto lent = c10::impl::cow::lazy_clone_storage(*memory)) fake.lend_memory(c10::Storage(lent));
+  }
+
+  void append_node() {
+    node_.phase = tracer_.phase_;
+    if (tracer_.record_locations_) node_.location = user_location();
+    tracer_.graph_.add_node(std::move(node_));
+  }
+
+  Tracer& tracer_;
+  const c10::OperatorHandle& op_;
+  const c10::FunctionSchema& schema_;
+  const OpFacts& facts_;
+  torch::jit::Stack& stack_;
+  const size_t first_;
+  torch::jit::Stack metas_;
+  Node node_;
+  FakeImpl* reference_ = nullptr;             ///< the argument whose device the results live on
+  std::optional<c10::Device> asked_device_;
+  c10::Device device_ = c10::kCPU;
+  c10::SmallVector<at::Tensor, 4> written_;
+  c10::SmallVector<int32_t, 4> normal_storages_;   ///< in inference mode: memory of arguments that are no inference tensors
+};
+
+void Tracer::adopt_written_memory(FakeImpl& fake) {
+  if (fake.memory_was_written()) {
+    at::Tensor data(c10::make_intrusive<c10::TensorImpl>(c10::Storage(fake.lent_memory()), c10::DispatchKeySet(c10::DispatchKey::CPU), fake.dtype()));
+    data.unsafeGetTensorImpl()->set_sizes_and_strides(fake.sizes(), fake.strides(), fake.storage_offset());
+    // The node that made the empty tensor stays, unread; from here on the value is the data.
+    Value constant = add_value(make_meta(graph_.meta(fake.value)), fake.device());
+    graph_.constants().emplace_back(constant, data);
+    fake.value = constant;
+    fake.meta = make_meta(graph_.meta(constant));
+    storage_ids_[fake.meta.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()] = graph_.meta(constant).storage;
+    storages_.push_back(fake.meta.unsafeGetTensorImpl()->unsafe_storage());
+  }
+  fake.take_memory_back();
+}
+
+void Tracer::record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  RecordedCall(*this, op, stack).run();
+}
+
+}  // namespace tandem

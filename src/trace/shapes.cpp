@@ -1,0 +1,287 @@
+#include "trace/shapes.h"
+
+#include "ops/facts.h"
+#include "trace/rules/helpers.h"
+#include "trace/stand_in.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/native/TypeProperties.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <tandem/error.h>
+
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+
+namespace tandem {
+namespace {
+
+at::Tensor make_meta_on(c10::Storage storage, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, at::ScalarType dtype) {
+  auto impl = c10::make_intrusive<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::Meta), c10::scalarTypeToTypeMeta(dtype));
+  impl->set_sizes_and_strides(sizes, strides, offset);
+  return at::Tensor(std::move(impl));
+}
+
+c10::Storage make_meta_storage(size_t bytes) {
+  static at::Allocator* const allocator = c10::GetAllocator(c10::kMeta);
+  return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, at::DataPtr(nullptr, c10::kMeta), allocator, /*resizable=*/true);
+}
+
+/// How the rule of a functional operator answers for the operator asked.
+enum class Form : uint8_t { Functional, InPlace, Out };
+
+/// What is known of one operator: looked up once, then read at every call.
+struct Knowledge {
+  ShapeRule rule = nullptr;
+  Form form = Form::Functional;
+  bool has_meta_kernel = false;
+  std::atomic<bool> meta_kernel_missing = false;   ///< libtorch said it had one, then threw
+  std::atomic<bool> meta_kernel_worked = false;
+  bool steady = false;                             ///< its Meta kernel works for all arguments or for none
+  int device_argument = -1;
+  bool takes_tensors = false;
+  bool pointwise = false;                          ///< and makes its result itself
+  size_t returns = 0;
+};
+
+bool written(const c10::Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
+
+/// `writing` takes what `functional` takes, then perhaps tensors that receive the results.
+bool starts_like(const c10::FunctionSchema& writing, const c10::FunctionSchema& functional) {
+  size_t inputs = functional.arguments().size();
+  if (writing.arguments().size() < inputs) return false;
+  for (size_t i = 0; i < inputs; ++i)
+    if (writing.arguments()[i].name() != functional.arguments()[i].name() || *writing.arguments()[i].type() != *functional.arguments()[i].type()) return false;
+  return std::all_of(writing.arguments().begin() + inputs, writing.arguments().end(), written);
+}
+
+bool is_overload_of(std::string_view full_name, std::string_view name) {
+  return full_name.starts_with(name) && (full_name.size() == name.size() || full_name[name.size()] == '.');
+}
+
+/// The rule of the functional operator that writes nothing and computes the same as `op`.
+void find_rule_of_functional_form(const c10::OperatorHandle& op, Knowledge& knowledge) {
+  const c10::FunctionSchema& schema = op.schema();
+  std::string_view name = schema.name();
+  bool in_place = name.ends_with('_') && written(schema.arguments().front());
+  if (in_place) name.remove_suffix(1);
+  else if (!written(schema.arguments().back())) return;
+  for (const rules::Row& row : rules::all()) {
+    if (!is_overload_of(row.name, name)) continue;
+    const c10::FunctionSchema& functional = find_op(std::string(row.name)).schema();
+    size_t receivers = in_place ? 0 : functional.returns().size();
+    if (schema.arguments().size() != functional.arguments().size() + receivers || !starts_like(schema, functional)) continue;
+    knowledge.rule = row.rule;
+    knowledge.form = in_place ? Form::InPlace : Form::Out;
+    return;
+  }
+}
+
+std::unique_ptr<Knowledge> learn(const c10::OperatorHandle& op) {
+  auto knowledge = std::make_unique<Knowledge>();
+  const c10::FunctionSchema& schema = op.schema();
+  knowledge->rule = find_shape_rule(full_name(op));
+  if (!knowledge->rule && schema.is_mutable() && !schema.arguments().empty()) find_rule_of_functional_form(op, *knowledge);
+  knowledge->has_meta_kernel = op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+  knowledge->returns = schema.returns().size();
+  Kind kind = facts(op).kind;
+  knowledge->pointwise = kind == Kind::Pointwise && !schema.is_mutable();
+  knowledge->steady = kind == Kind::Pointwise || kind == Kind::View || kind == Kind::Matmul;
+  for (size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    if (argument.name() == "device") knowledge->device_argument = int(i);
+    if (argument.type()->str().find("Tensor") != std::string::npos) knowledge->takes_tensors = true;
+  }
+  return knowledge;
+}
+
+Knowledge& knowledge_of(const c10::OperatorHandle& op) {
+  static std::shared_mutex mutex;
+  static auto* known = new std::unordered_map<c10::OperatorHandle, std::unique_ptr<Knowledge>>;
+  {
+    std::shared_lock lock(mutex);
+    if (auto found = known->find(op); found != known->end()) return *found->second;
+  }
+  auto learnt = learn(op);
+  std::unique_lock lock(mutex);
+  return *known->try_emplace(op, std::move(learnt)).first->second;
+}
+
+/// What eager checks before it writes a result into a tensor that is already there.
+void check_fits(const at::Tensor& target, const at::Tensor& result) {
+  TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()), "result type ", result.scalar_type(),
+              " can't be cast to the desired output type ", target.scalar_type());
+}
+
+void write_in_place(ShapeCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  const at::Tensor& result = call.results[0].toTensor();
+  TORCH_CHECK(self.sizes() == result.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", result.sizes());
+  check_fits(self, result);
+  call.results.assign(1, call.arguments[0]);
+}
+
+void write_out(ShapeCall& call) {
+  size_t inputs = call.arguments.size() - call.results.size();
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    const at::Tensor& target = call.tensor(inputs + i);
+    const at::Tensor& result = call.results[i].toTensor();
+    check_fits(target, result);
+    if (target.sizes() != result.sizes()) {
+      auto* impl = target.unsafeGetTensorImpl();
+      impl->set_sizes_and_strides(result.sizes(), result.strides());
+      size_t bytes = at::detail::computeStorageNbytes(result.sizes(), result.strides(), target.itemsize(), target.storage_offset());
+      if (target.storage().nbytes() < bytes) target.storage().unsafeGetStorageImpl()->set_nbytes(bytes);
+    }
+    call.results[i] = call.arguments[inputs + i];
+  }
+}
+
+/// False when the rule leaves this call to others.
+bool ask_rule(const Knowledge& knowledge, ShapeCall& call) {
+  knowledge.rule(call);
+  if (call.results.empty() && knowledge.returns) return false;
+  if (knowledge.form == Form::InPlace) write_in_place(call);
+  if (knowledge.form == Form::Out) write_out(call);
+  call.arguments = std::move(call.results);
+  return true;
+}
+
+using Operands = c10::SmallVector<const at::Tensor*, 4>;
+
+/// The tensors that decide the strides of a pointwise result.
+Operands operands_of(const torch::jit::Stack& stack) {
+  Operands operands;
+  for (const c10::IValue& argument : stack)
+    if (argument.isTensor() && argument.toTensor().defined() && argument.toTensor().dim() > 0) operands.push_back(&argument.toTensor());
+  return operands;
+}
+
+/// Whether some operand is not dense and may be cast; equal dtypes are cast only where whole numbers become floating.
+bool may_copy_operands(const Operands& operands) {
+  auto dense = [](const at::Tensor* t) { return t->is_non_overlapping_and_dense(); };
+  if (operands.size() < 2 || std::all_of(operands.begin(), operands.end(), dense)) return false;
+  auto same_floating = [&](const at::Tensor* t) { return t->scalar_type() == operands[0]->scalar_type() && !c10::isIntegralType(t->scalar_type(), /*includeBool=*/true); };
+  return !std::all_of(operands.begin(), operands.end(), same_floating);
+}
+
+/// Puts dense copies in the place of the operands that a kernel with this result would cast; false when there are none.
+bool copy_cast_operands(torch::jit::Stack& arguments, at::ScalarType result) {
+  at::native::ResultTypeState state;
+  for (const c10::IValue& argument : arguments)
+    if (argument.isTensor() && argument.toTensor().defined()) state = at::native::update_result_type_state(argument.toTensor(), state);
+  at::ScalarType common = at::native::result_type(state);
+  if (c10::isIntegralType(common, /*includeBool=*/true) && !c10::isIntegralType(result, /*includeBool=*/true)) common = result;
+  bool any = false;
+  for (c10::IValue& argument : arguments) {
+    if (!argument.isTensor() || !argument.toTensor().defined()) continue;
+    const at::Tensor& tensor = argument.toTensor();
+    if (tensor.scalar_type() == common || tensor.is_non_overlapping_and_dense()) continue;
+    argument = rules::like(tensor);
+    any = true;
+  }
+  return any;
+}
+
+void run_meta_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack); }
+
+bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {
+  if (!knowledge.has_meta_kernel || knowledge.meta_kernel_missing.load(std::memory_order_relaxed)) return false;
+  // TensorIterator on the CPU copies what it must cast before it looks at strides; a Meta kernel does not.
+  bool may_copy = knowledge.pointwise && device.is_cpu() && may_copy_operands(operands_of(stack));
+  // Asked again with these where the kernel turns out to be missing, or where operands are copied.
+  bool certain = knowledge.steady && !may_copy && knowledge.meta_kernel_worked.load(std::memory_order_relaxed);
+  torch::jit::Stack kept;
+  if (!certain) kept = stack;
+  if (knowledge.device_argument >= 0 && (!knowledge.takes_tensors || !stack[knowledge.device_argument].isNone())) stack[knowledge.device_argument] = c10::Device(c10::kMeta);
+  try {
+    run_meta_kernel(op, stack);
+  } catch (const c10::NotImplementedError&) {
+    if (certain) throw;
+    knowledge.meta_kernel_missing = true;
+    stack = std::move(kept);
+    return false;
+  }
+  if (!certain) knowledge.meta_kernel_worked = true;
+  if (may_copy && stack[0].isTensor() && copy_cast_operands(kept, stack[0].toTensor().scalar_type())) {
+    stack = std::move(kept);
+    run_meta_kernel(op, stack);
+  }
+  return true;
+}
+
+}  // namespace
+
+at::Tensor make_meta(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype) {
+  size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
+  return make_meta_on(make_meta_storage(bytes), sizes, strides, 0, dtype);
+}
+
+at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType dtype) {
+  Dims strides(sizes.begin(), sizes.end());
+  int64_t stride = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= std::max<int64_t>(sizes[d], 1);
+  }
+  return make_meta(sizes, strides, dtype);
+}
+
+at::Tensor make_meta(const TensorMeta& meta) {
+  size_t bytes = at::detail::computeStorageNbytes(meta.sizes, meta.strides, c10::elementSize(meta.dtype), meta.offset);
+  at::Tensor tensor = make_meta_on(make_meta_storage(bytes), meta.sizes, meta.strides, meta.offset, meta.dtype);
+  if (meta.conj) tensor._set_conj(true);
+  if (meta.neg) tensor._set_neg(true);
+  return tensor;
+}
+
+std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack) {
+  static constexpr c10::DispatchKeySet ours({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit});
+  at::AutoDispatchBelowADInplaceOrView below_autograd;
+  c10::impl::ExcludeDispatchKeyGuard below_tracing(ours);
+
+  Knowledge& knowledge = knowledge_of(op);
+  if (knowledge.device_argument >= 0 && stack[knowledge.device_argument].isDevice()) device = stack[knowledge.device_argument].toDevice();
+  std::vector<c10::Device> devices(knowledge.returns, device);
+  if (knowledge.rule) {
+    ShapeCall call(op, device, stack);
+    if (ask_rule(knowledge, call)) {
+      for (size_t i = 0; call.cpu_results >> i; ++i)
+        if (call.cpu_results >> i & 1) devices[i] = c10::kCPU;
+      return devices;
+    }
+  }
+  if (ask_meta_kernel(op, knowledge, device, stack)) return devices;
+  return run_on_stand_ins(op, device, stack);
+}
+
+TensorMeta describe(const at::Tensor& meta, c10::Device device) {
+  TensorMeta description;
+  description.dtype = meta.scalar_type();
+  description.device = device;
+  description.sizes.assign(meta.sizes().begin(), meta.sizes().end());
+  description.strides.assign(meta.strides().begin(), meta.strides().end());
+  description.offset = meta.storage_offset();
+  description.conj = meta.is_conj();
+  description.neg = meta.is_neg();
+  return description;
+}
+
+c10::OperatorHandle find_op(const std::string& full_name) {
+  static std::shared_mutex mutex;
+  static auto* found = new std::unordered_map<std::string, c10::OperatorHandle>;
+  {
+    std::shared_lock lock(mutex);
+    if (auto op = found->find(full_name); op != found->end()) return op->second;
+  }
+  size_t dot = full_name.find('.');
+  std::string name = full_name.substr(0, dot), overload = dot == std::string::npos ? "" : full_name.substr(dot + 1);
+  auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!op) throw Error("libtorch has no operator " + full_name + "; check the spelling and the overload, and that the library that registers it is loaded.");
+  std::unique_lock lock(mutex);
+  return found->try_emplace(full_name, *op).first->second;
+}
+
+}  // namespace tandem

@@ -1,0 +1,57 @@
+/// What an operator would return, found without running it.
+#pragma once
+
+#include <ATen/core/stack.h>
+#include <tandem/graph.h>
+
+namespace tandem {
+
+/// One question for a shape rule: the arguments as meta tensors, the device that the real tensors are on. The answer replaces the arguments.
+class ShapeCall {
+ public:
+  ShapeCall(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack) : op(op), device(device), arguments(stack) {}
+
+  const c10::OperatorHandle& op;
+  const c10::Device device;
+  torch::jit::Stack& arguments;              ///< one IValue per schema argument, tensors on meta; wrapped numbers are real CPU scalars
+  std::vector<c10::IValue> results;          ///< one per schema return, tensors on meta
+  uint64_t cpu_results = 0;                  ///< bit i: result i lives on the CPU whatever `device` is
+
+  const at::Tensor& tensor(size_t i) const { return arguments[i].toTensor(); }
+  /// Undefined when the argument is None.
+  at::Tensor optional_tensor(size_t i) const { return arguments[i].isNone() ? at::Tensor() : arguments[i].toTensor(); }
+  int64_t integer(size_t i) const { return arguments[i].toInt(); }
+  bool boolean(size_t i) const { return arguments[i].toBool(); }
+  std::vector<int64_t> integers(size_t i) const { return arguments[i].toIntVector(); }
+
+  void give(at::Tensor meta) { results.emplace_back(std::move(meta)); }
+};
+
+using ShapeRule = void (*)(ShapeCall&);
+
+/// Our own rule for an operator (by full name, "aten::convolution"), or null.
+ShapeRule find_shape_rule(const std::string& full_name);
+
+/// A meta tensor with a storage of its own, contiguous or with given strides. Cheap: no dispatcher.
+at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType dtype);
+at::Tensor make_meta(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype);
+/// A meta tensor with the geometry of `meta`, on a storage of its own.
+at::Tensor make_meta(const TensorMeta& meta);
+
+/// Replaces the arguments on `stack` (meta tensors, wrapped numbers as real CPU scalars) by the operator's results on meta, and says where each lives: own
+/// rule first, then the dispatcher's Meta kernel, else the real kernel on stand-in data (counted as `fallback_shapes`).
+std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack);
+
+/// Describes a meta tensor that stands for one on `device`; `storage` is left at -1.
+TensorMeta describe(const at::Tensor& meta, c10::Device device);
+
+/// The operator with this full name ("aten::add.Tensor"); throws Error when libtorch has none.
+c10::OperatorHandle find_op(const std::string& full_name);
+
+/// Appends a call to a functional graph, its results described by shape inference; arguments left out take the schema's defaults.
+Node& append_call(Graph& graph, const c10::OperatorHandle& op, std::vector<Operand> arguments, Phase phase);
+
+/// Operators that had to be run on stand-in data so far in this process, sorted.
+std::vector<std::string> fallback_operators();
+
+}  // namespace tandem

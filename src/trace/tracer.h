@@ -1,0 +1,114 @@
+/// Runs a function on fakes and writes down every operator call that autograd makes of it, verbatim: views stay views, writes stay writes.
+#pragma once
+
+#include <ATen/core/stack.h>
+#include <tandem/error.h>
+#include <tandem/graph.h>
+
+#include <functional>
+#include <unordered_map>
+
+#include "trace/fake.h"
+
+namespace tandem {
+
+struct OpFacts;
+
+/// Thrown where a program is fine but not one that we compile; the caller runs it as it is.
+struct RunEagerly : UnsupportedError {
+  using UnsupportedError::UnsupportedError;
+};
+
+/// A real tensor that goes into the graph: an argument of the call, or something the function captured.
+struct TracedInput {
+  at::Tensor real;
+  at::Tensor leaf;            ///< the fake that gradients are taken of
+  at::Tensor visible;         ///< the fake that the program sees: the leaf, or a non-leaf made of it where the real one is no leaf
+  Value value;
+  bool captured = false;
+  bool also_captured = false; ///< an argument that the program reached by itself as well
+};
+
+/// Why tensors of this kind are not compiled (sparse, quantised, ...), or nothing.
+std::optional<std::string> uncompiled_kind(const at::Tensor& tensor);
+
+class Tracer {
+ public:
+  explicit Tracer(bool record_locations);
+  Tracer(const Tracer&) = delete;
+
+  /// A fake twin of an argument; tensors that overlap in memory get fakes that do, a tensor given twice gets one fake.
+  at::Tensor add_argument(const at::Tensor& real);
+
+  /// Runs `program` under recording, in the modes that the calling thread is in.
+  void record(const std::function<void()>& program);
+
+  /// Records the gradients of `outputs` along `tangents` with respect to `inputs`; undefined where there is none. The fake graph is kept.
+  Tensors differentiate(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents);
+
+  /// A fake of this geometry that is a new input of the graph.
+  at::Tensor add_tangent(const TensorMeta& meta);
+
+  /// The fake that stands for a real tensor inside this trace, made when first asked for.
+  at::Tensor twin(const at::Tensor& real);
+
+  /// Whether a real tensor was used inside this trace, or is an argument.
+  bool has_met(const at::Tensor& real) const;
+
+  /// The value behind a fake of this tracer; throws Error for a fake of another one.
+  Value value_of(const at::Tensor& fake) const;
+
+  /// Captures that nobody outside the trace owns become constants of the graph, the others stay inputs; call it when the program's own tensors are gone.
+  void settle_captures();
+
+  /// The value of something the program returned; memory that it filled through a pointer becomes a constant.
+  Value settle_output(const at::Tensor& output);
+
+  /// Lets go of the real tensors: arguments belong to one call, captures to the program.
+  void release_real_tensors();
+  /// Knows the captures again, in the order of `inputs()`.
+  void hold_captures(const Tensors& captures);
+
+  /// Arguments, then captures, in the order in which they were met.
+  const std::vector<TracedInput>& inputs() const { return inputs_; }
+  const Graph& graph() const { return graph_; }
+  /// Forgets the nodes after the first `nodes`, and the tangents.
+  void truncate(size_t nodes);
+
+  /// The tracer that this thread is recording with, or null.
+  static Tracer* current();
+
+  // For the dispatcher's fallbacks.
+  void record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  void lift_arguments(size_t count, torch::jit::Stack& stack);
+
+ private:
+  friend class Recording;
+  friend class RecordedCall;
+
+  at::Tensor wrap(at::Tensor meta, c10::Device device);
+  Value add_value(const at::Tensor& meta, c10::Device device);
+  int32_t storage_id(const c10::Storage& meta_storage);
+  TracedInput make_twin(const at::Tensor& real);
+  c10::Storage twin_storage(const at::Tensor& real);
+  void adopt_written_memory(FakeImpl& fake);
+  void index_twins();
+
+  Graph graph_;
+  Phase phase_ = Phase::Forward;
+  const uint64_t id_;
+  const bool record_locations_;
+  std::vector<c10::Storage> storages_;                       ///< meta storages, kept so that their addresses stay theirs
+  std::unordered_map<const c10::StorageImpl*, int32_t> storage_ids_;
+  struct Region {
+    const c10::StorageImpl* real;
+    int64_t begin, end;                                      ///< bytes
+    c10::Storage meta;
+  };
+  std::vector<Region> regions_;                              ///< memory of inputs, to see which overlap
+  std::vector<TracedInput> inputs_;
+  std::unordered_map<const c10::TensorImpl*, size_t> twins_;
+  std::unordered_map<int32_t, at::Tensor> snapshots_;        ///< data of captures whose memory may die before the trace ends
+};
+
+}  // namespace tandem

@@ -1,0 +1,124 @@
+// No row of the op table lies, and facts that come from schemas and tags are read right.
+#include "ops/facts.h"
+
+#include <ATen/core/enum_tag.h>
+#include <torch/torch.h>
+
+#include <set>
+#include <thread>
+
+#include "graph/build.h"
+#include "ops/table.h"
+
+using namespace tandem;
+using namespace tandem::testing;
+
+namespace {
+
+/// What is wrong with a row, given every operator that it speaks for; empty when nothing is.
+std::string lie_in(const FactRow& row) {
+  int spoken_for = 0;
+  bool tagged = false;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    auto handle = c10::Dispatcher::singleton().findSchema(name);
+    const std::string full = name.overload_name.empty() ? name.name : name.name + '.' + name.overload_name;
+    if (!handle || (name.name != row.name && full != row.name)) continue;
+    const FactRow* found = find_row(name);
+    if (found != &row && found && found->name != name.name) continue;  // has a row of its own
+    ++spoken_for;
+    const c10::FunctionSchema& schema = handle->schema();
+    const auto& arguments = schema.arguments();
+    const bool aliased = std::any_of(schema.returns().begin(), schema.returns().end(), [](const auto& r) { return r.alias_info() && !r.alias_info()->isWrite(); });
+    const bool by_name = std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return a.type()->repr_str().find("str") != std::string::npos; });
+    const bool takes_tensor = std::any_of(arguments.begin(), arguments.end(), [](const auto& a) {
+      return a.type()->repr_str().find("Tensor") != std::string::npos && !(a.alias_info() && a.alias_info()->isWrite());
+    });
+    if (row.kind == Kind::View && !aliased) return full + " is no view by its schema";
+    if (row.kind != Kind::View && row.kind != Kind::Other && aliased && row.kind != Kind::Pointwise) return full + " is a view by its schema";
+    if (row.kind == Kind::Random && !handle->hasTag(at::Tag::nondeterministic_seeded) && !by_name) return full + " has no seeded tag";
+    if (row.kind == Kind::Factory && takes_tensor) return full + " takes a tensor";
+    if (row.kind == Kind::Factory && handle->hasTag(at::Tag::nondeterministic_seeded)) return full + " draws from a generator";
+    for (int i : row.hidden_writes) {
+      if (size_t(i) >= arguments.size() || arguments[size_t(i)].type()->repr_str().find("Tensor") == std::string::npos) return full + " has no tensor as argument " + std::to_string(i);
+      if (arguments[size_t(i)].alias_info()) return full + " says itself that it writes argument " + std::to_string(i);
+      if (arguments[size_t(i)].name().find("running_") == std::string::npos) return full + " hides no write of " + arguments[size_t(i)].name();
+    }
+    tagged |= handle->hasTag(at::Tag::dynamic_output_shape);
+  }
+  if (row.sizes_known && !tagged) return std::string(row.name) + " needs no word on its sizes";
+  return spoken_for ? "" : std::string(row.name) + " is no operator of libtorch";
+}
+
+std::vector<const FactRow*> all_rows() {
+  std::vector<const FactRow*> rows;
+  for (auto part : {pointwise_rows(), other_rows()})
+    for (const FactRow& row : part) rows.push_back(&row);
+  return rows;
+}
+
+}  // namespace
+
+TEST(Facts, no_row_lies) {
+  for (const FactRow* row : all_rows()) EXPECT_EQ(lie_in(*row), "");
+}
+
+TEST(Facts, no_row_is_there_twice) {
+  std::set<std::string> names;
+  for (const FactRow* row : all_rows()) EXPECT_TRUE(names.insert(row->name).second) << row->name;
+}
+
+TEST(Facts, a_lying_row_is_found) {
+  EXPECT_NE(lie_in({"aten::no_such_thing", Kind::Pointwise}), "");
+  EXPECT_NE(lie_in({"aten::relu", Kind::View}), "");
+  EXPECT_NE(lie_in({"aten::relu", Kind::Random}), "");
+  EXPECT_NE(lie_in({"aten::zeros_like", Kind::Factory}), "");
+  EXPECT_NE(lie_in({"aten::rand", Kind::Factory}), "");
+  EXPECT_NE(lie_in({"aten::view", Kind::Reduction}), "");
+  EXPECT_NE(lie_in({"aten::native_layer_norm", Kind::Reduction, 1, {2}}), "");
+  EXPECT_NE(lie_in({"aten::_native_batch_norm_legit", Kind::Reduction, 1, {3, 4}}), "");
+}
+
+TEST(Facts, kinds_come_from_the_row_of_the_overload_else_of_the_name_else_of_the_functional_twin) {
+  EXPECT_EQ(facts(op("aten::max.other")).kind, Kind::Pointwise);
+  EXPECT_EQ(facts(op("aten::max.dim")).kind, Kind::Reduction);
+  EXPECT_EQ(facts(op("aten::linspace.out")).kind, Kind::Factory);
+  EXPECT_EQ(facts(op("aten::linspace.Tensor_Tensor_out")).kind, Kind::Other);
+  EXPECT_EQ(facts(op("aten::add.Tensor")).kind, Kind::Pointwise);
+  EXPECT_EQ(facts(op("aten::add_.Tensor")).kind, Kind::Pointwise);
+  EXPECT_EQ(facts(op("aten::transpose_")).kind, Kind::Other);
+  EXPECT_EQ(facts(op("aten::uniform_")).kind, Kind::Random);
+  EXPECT_EQ(facts(op("aten::mm")).kind, Kind::Matmul);
+  EXPECT_GT(facts(op("aten::gelu")).cost, facts(op("aten::add.Tensor")).cost);
+  EXPECT_EQ(facts(op("aten::nonzero")).kind, Kind::Other);
+}
+
+TEST(Facts, schemas_and_tags_are_read) {
+  EXPECT_EQ(facts(op("aten::add_.Tensor")).written, std::vector<int>({0}));
+  EXPECT_EQ(facts(op("aten::add.out")).written, std::vector<int>({3}));
+  EXPECT_EQ(facts(op("aten::rrelu_with_noise")).written, std::vector<int>({1}));
+  EXPECT_EQ(facts(op("aten::native_batch_norm")).written, std::vector<int>({3, 4}));
+  EXPECT_EQ(facts(op("aten::native_batch_norm")).hidden_writes, std::vector<int>({3, 4}));
+  EXPECT_EQ(facts(op("aten::_native_batch_norm_legit")).written, std::vector<int>({3, 4}));
+  EXPECT_TRUE(facts(op("aten::_native_batch_norm_legit")).hidden_writes.empty());
+  EXPECT_TRUE(facts(op("aten::view")).view);
+  EXPECT_FALSE(facts(op("aten::add_.Tensor")).view);
+  EXPECT_FALSE(facts(op("aten::view_copy")).view);
+  for (const char* name : {"aten::native_dropout", "aten::bernoulli", "aten::normal_", "aten::rand", "aten::_scaled_dot_product_flash_attention_for_cpu"}) EXPECT_TRUE(facts(op(name)).random) << name;
+  EXPECT_FALSE(facts(op("aten::relu")).random);
+  for (const char* name : {"aten::nonzero", "aten::masked_select", "aten::_local_scalar_dense", "aten::equal", "aten::_ctc_loss.Tensor"}) EXPECT_TRUE(facts(op(name)).data_dependent) << name;
+  for (const char* name : {"aten::relu", "aten::index.Tensor", "aten::_ctc_loss"}) EXPECT_FALSE(facts(op(name)).data_dependent) << name;
+  for (const char* name : {"aten::t_", "aten::set_.source_Tensor", "aten::resize_", "aten::squeeze_.dim"}) EXPECT_TRUE(facts(op(name)).changes_metadata) << name;
+  EXPECT_FALSE(facts(op("aten::add_.Tensor")).changes_metadata);
+  for (const char* name : {"aten::_assert_async", "aten::_functional_assert_async.msg", "aten::record_stream"}) EXPECT_TRUE(facts(op(name)).side_effect) << name;
+  EXPECT_FALSE(facts(op("aten::_foreach_add_.Scalar")).side_effect);
+  EXPECT_EQ(full_name(op("aten::add.Tensor")), "aten::add.Tensor");
+  EXPECT_EQ(full_name(op("aten::relu")), "aten::relu");
+}
+
+TEST(Facts, every_thread_is_given_the_same_facts) {
+  std::vector<const OpFacts*> seen(8);
+  std::vector<std::thread> threads;
+  for (auto& slot : seen) threads.emplace_back([&slot] { slot = &facts(op("aten::lgamma")); });
+  for (auto& thread : threads) thread.join();
+  for (const OpFacts* each : seen) EXPECT_EQ(each, seen[0]);
+}

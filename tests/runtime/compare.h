@@ -1,0 +1,249 @@
+/// Runs a function as it is and compiled, on equal tensors, and compares everything that a caller can see.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+#include <torch/torch.h>
+
+#include <cstring>
+#include <optional>
+
+namespace tandem::test {
+
+/// The tensors of one call: what is given to the function, whose gradients count, and what else may change.
+struct Scene {
+  Tensors arguments, leaves, others;
+};
+using Maker = std::function<Scene()>;
+
+struct Expectations {
+  bool compiled = true;                      ///< false: the function may be run as it is
+  bool write_outputs = true;                 ///< afterwards every output is written in place in both worlds
+  bool same_bases = true;                    ///< outputs share autograd bases as in eager
+  bool same_versions = true;                 ///< the same arguments count as written
+  Options options = {};
+};
+
+inline uint64_t counter(const std::string& name) { return counters().at(name); }
+
+/// The sentence that `call` throws as E; empty when it throws nothing.
+template <class E = std::exception, class Call>
+std::string message(const Call& call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return {};
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+inline at::Tensor leaf(at::IntArrayRef sizes, bool requires_grad = true) { return torch::randn(sizes).requires_grad_(requires_grad); }
+
+/// One argument of each of these sizes, a leaf.
+inline Maker leaves(std::vector<std::vector<int64_t>> sizes, std::vector<bool> requires_grad) {
+  return [=] {
+    Scene scene;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      scene.arguments.push_back(leaf(sizes[i], requires_grad[i]));
+      if (requires_grad[i]) scene.leaves.push_back(scene.arguments[i]);
+    }
+    return scene;
+  };
+}
+
+/// The same, each argument a leaf plus one: no leaf where it requires grad.
+inline Maker non_leaves(std::vector<std::vector<int64_t>> sizes, std::vector<bool> requires_grad) {
+  return [=] {
+    Scene scene = leaves(sizes, requires_grad)();
+    for (at::Tensor& argument : scene.arguments) argument = argument + 1;
+    return scene;
+  };
+}
+
+/// Bit for bit; shape, dtype, layout in memory where a size is above one.
+inline testing::AssertionResult same_values(const at::Tensor& got, const at::Tensor& want) {
+  if (!got.defined() || !want.defined())
+    return got.defined() == want.defined() ? testing::AssertionSuccess() : testing::AssertionFailure() << (got.defined() ? "defined" : "undefined") << ", not as in eager";
+  if (got.scalar_type() != want.scalar_type()) return testing::AssertionFailure() << "dtype " << got.scalar_type() << " instead of " << want.scalar_type();
+  if (got.sizes() != want.sizes()) return testing::AssertionFailure() << "sizes " << got.sizes() << " instead of " << want.sizes();
+  for (int64_t d = 0; d < want.dim() && want.numel() > 0; ++d)
+    if (want.size(d) > 1 && got.stride(d) != want.stride(d)) return testing::AssertionFailure() << "strides " << got.strides() << " instead of " << want.strides();
+  at::NoGradGuard no_grad;
+  at::Tensor a = got.detach().contiguous().clone(), b = want.detach().contiguous().clone();
+  if (std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "values\n" << got << "\ninstead of\n" << want;
+}
+
+inline testing::AssertionResult same_tensor(const at::Tensor& got, const at::Tensor& want) {
+  if (auto values = same_values(got, want); !values || !got.defined()) return values;
+  if (got.requires_grad() != want.requires_grad()) return testing::AssertionFailure() << "requires_grad is " << got.requires_grad();
+  if (got.is_leaf() != want.is_leaf()) return testing::AssertionFailure() << "is_leaf is " << got.is_leaf();
+  return testing::AssertionSuccess();
+}
+
+/// Every graph that a compile made is well formed.
+inline void verify(const Explanation& explanation) {
+  EXPECT_NO_THROW(explanation.joint.verify()) << explanation.joint.to_string();
+  EXPECT_NO_THROW(explanation.forward.verify()) << explanation.forward.to_string();
+  EXPECT_NO_THROW(explanation.backward.verify()) << explanation.backward.to_string();
+  EXPECT_NO_THROW(Graph::parse(explanation.joint.to_string()).verify());
+}
+
+namespace compare_detail {
+
+/// What is the same object, what lies on one storage, what has one autograd base: for each pair of tensors.
+struct Relations {
+  std::vector<std::string> pairs;
+  friend bool operator==(const Relations&, const Relations&) = default;
+};
+
+inline at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
+
+inline Relations relations(const Tensors& outputs, const Scene& scene, bool bases) {
+  std::vector<std::pair<std::string, at::Tensor>> all;
+  for (size_t i = 0; i < outputs.size(); ++i) all.emplace_back("output " + std::to_string(i), outputs[i]);
+  for (size_t i = 0; i < scene.arguments.size(); ++i) all.emplace_back("argument " + std::to_string(i), scene.arguments[i]);
+  for (size_t i = 0; i < scene.others.size(); ++i) all.emplace_back("other " + std::to_string(i), scene.others[i]);
+  Relations found;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (size_t j = i + 1; j < all.size(); ++j) {
+      const at::Tensor &a = all[i].second, &b = all[j].second;
+      if (!a.defined() || !b.defined()) continue;
+      std::string names = all[i].first + " and " + all[j].first;
+      if (a.is_same(b)) found.pairs.push_back(names + " are one tensor");
+      if (a.storage().is_alias_of(b.storage())) found.pairs.push_back(names + " share memory");
+      if (bases && base_of(a).is_same(base_of(b))) found.pairs.push_back(names + " have one base");
+    }
+  return found;
+}
+
+struct World {
+  Scene scene;
+  Tensors outputs;
+  std::vector<int64_t> versions;
+  std::string failure;
+};
+
+inline std::vector<int64_t> versions_of(const Tensors& tensors) {
+  std::vector<int64_t> versions;
+  for (const at::Tensor& t : tensors) versions.push_back(t.defined() && !t.is_inference() ? int64_t(t._version()) : 0);
+  return versions;
+}
+
+inline World call(const Callable& fn, const Maker& make, uint64_t seed) {
+  World world;
+  torch::manual_seed(seed);
+  world.scene = make();
+  auto before = versions_of(world.scene.arguments);
+  torch::manual_seed(seed + 1000);
+  world.failure = message([&] { world.outputs = fn(world.scene.arguments); });
+  world.versions = versions_of(world.scene.arguments);
+  for (size_t i = 0; i < before.size(); ++i) world.versions[i] = world.versions[i] > before[i];
+  return world;
+}
+
+/// Outputs, and arguments that a write made part of a graph. Others are left out: gradients that reach a leaf past the function are added in another order.
+inline Tensors roots_of(const World& world, const std::vector<int64_t>& written) {
+  Tensors roots;
+  for (const at::Tensor& t : world.outputs)
+    if (t.defined() && t.requires_grad()) roots.push_back(t);
+  for (size_t i = 0; i < world.scene.arguments.size(); ++i) {
+    const at::Tensor& t = world.scene.arguments[i];
+    if (t.defined() && t.requires_grad() && !t.is_leaf() && written[i]) roots.push_back(t);
+  }
+  return roots;
+}
+
+/// One backward for each root, or one for all of them along random tangents.
+inline std::string differentiate(const World& world, const std::vector<int64_t>& written, uint64_t seed) {
+  Tensors roots = roots_of(world, written);
+  const bool apart = seed % 2 == 0;
+  return message([&] {
+    if (roots.empty()) return;
+    if (apart) {
+      for (const at::Tensor& root : roots) (root.is_complex() ? at::real(root).sum() : root.sum()).backward({}, /*retain_graph=*/true);
+    } else {
+      torch::manual_seed(seed);
+      Tensors tangents;
+      for (const at::Tensor& root : roots) tangents.push_back(torch::randn(root.sizes(), root.options().requires_grad(false)));
+      torch::autograd::backward(roots, tangents);
+    }
+  });
+}
+
+inline void expect_same(const Tensors& got, const Tensors& want, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_tensor(got[i], want[i])) << what << " " << i;
+}
+
+inline void expect_same_state(const World& got, const World& want, const std::string& when) {
+  expect_same(got.outputs, want.outputs, when + ": output");
+  expect_same(got.scene.arguments, want.scene.arguments, when + ": argument");
+  expect_same(got.scene.others, want.scene.others, when + ": other tensor");
+}
+
+inline void expect_same_gradients(const World& got, const World& want) {
+  for (size_t i = 0; i < want.scene.leaves.size(); ++i)
+    EXPECT_TRUE(same_values(got.scene.leaves[i].grad(), want.scene.leaves[i].grad())) << "gradient of leaf " << i;
+}
+
+inline std::vector<std::string> write_outputs(const World& world) {
+  std::vector<std::string> failures;
+  for (const at::Tensor& output : world.outputs) {
+    if (!output.defined()) continue;
+    failures.push_back(message([&] { output.mul_(3); }).empty() ? "written" : "refused");
+  }
+  return failures;
+}
+
+inline void compare_call(const Callable& fn, const Compiled& compiled, const Maker& make, const Expectations& expect, uint64_t seed) {
+  World want = call(fn, make, seed), got = call([&](const Tensors& in) { return compiled(in); }, make, seed);
+  ASSERT_EQ(got.failure, "") << "eager: " << want.failure;
+  ASSERT_EQ(want.failure, "");
+  expect_same_state(got, want, "after the call");
+  if (testing::Test::HasFailure()) return;
+  EXPECT_TRUE(got.versions == want.versions || !expect.same_versions) << "other arguments count as written than in eager";
+  EXPECT_EQ(relations(got.outputs, got.scene, expect.same_bases).pairs, relations(want.outputs, want.scene, expect.same_bases).pairs);
+  std::string wanted = differentiate(want, want.versions, seed), failure = differentiate(got, want.versions, seed);
+  EXPECT_EQ(failure.empty(), wanted.empty()) << "eager: " << wanted << "\ncompiled: " << failure;
+  expect_same_gradients(got, want);
+  if (!expect.write_outputs) return;
+  EXPECT_EQ(write_outputs(got), write_outputs(want));
+  expect_same_state(got, want, "after the outputs were written");
+}
+
+}  // namespace compare_detail
+
+/// Compares on both backends, with writes kept and returned, the compiled object called on two sets of data.
+inline void compare(const Callable& fn, const Maker& make, const Expectations& expect = {}) {
+  for (const char* backend : {"eager", "debug"})
+    for (bool keep : {true, false}) {
+      SCOPED_TRACE(std::string("backend ") + backend + (keep ? ", writes kept" : ", writes returned"));
+      Options options = expect.options;
+      options.backend = backend;
+      options.keep_input_mutations = keep;
+      Compiled compiled(fn, options);
+      torch::manual_seed(7);
+      Scene scene = make();
+      Explanation explanation = compiled.explain(scene.arguments);
+      EXPECT_TRUE(explanation.eager_reason.empty() || !expect.compiled) << explanation.eager_reason;
+      verify(explanation);
+      for (uint64_t seed : {2, 3}) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        compare_detail::compare_call(fn, compiled, make, expect, seed);
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+}
+
+/// With inputs that require grad and with ones that do not.
+inline void compare_both(const Callable& fn, const std::function<Maker(bool requires_grad)>& make, const Expectations& expect = {}) {
+  for (bool requires_grad : {false, true}) {
+    SCOPED_TRACE(requires_grad ? "inputs require grad" : "inputs do not require grad");
+    compare(fn, make(requires_grad), expect);
+  }
+}
+
+}  // namespace tandem::test

@@ -1,0 +1,224 @@
+// Compilers, partitioners, passes and decompositions that the user brings.
+#include "runtime/compare.h"
+
+namespace tandem {
+namespace {
+
+using test::contains;
+using test::counter;
+using test::leaf;
+using test::message;
+using test::same_values;
+
+struct Seen {
+  Part part;
+  size_t id, nodes;
+};
+
+/// Writes down what it is asked to compile, and leaves the rest to the eager backend.
+Compiler noting(std::vector<Seen>& seen) {
+  return [&seen](const Graph& graph, const CompileContext& context) {
+    seen.push_back({context.part, context.graph_id, graph.nodes().size()});
+    EXPECT_NO_THROW(graph.verify());
+    EXPECT_EQ(context.example.size(), graph.inputs().size());
+    EXPECT_NE(context.options, nullptr);
+    EXPECT_NE(context.contract, nullptr);
+    return find_backend("eager")->compile(graph, context);
+  };
+}
+
+Tensors twice_sine(const Tensors& in) { return {in[0].sin().sin()}; }
+
+TEST(Compilers, A8_TheBackwardIsLazyAndNeverCompiledWithoutGradMode) {
+  std::vector<Seen> forward, backward;
+  Compiled fast([](const Tensors& in) { return Tensors{in[0] * 2}; }, {.fw_compiler = noting(forward), .bw_compiler = noting(backward)});
+  at::Tensor x = leaf({});
+  {
+    torch::NoGradGuard no_grad;
+    fast({x});
+  }
+  EXPECT_TRUE(backward.empty());
+  at::Tensor y = fast({x})[0];
+  EXPECT_EQ(forward.size(), 2u);
+  EXPECT_TRUE(backward.empty());
+  y.backward();
+  EXPECT_EQ(backward.size(), 1u);
+  EXPECT_TRUE(same_values(x.grad(), torch::full({}, 2.f)));
+}
+
+TEST(Compilers, A9_CallsComeInOrderWithOneIdForBothHalves) {
+  std::vector<Seen> seen;
+  Options options{.fw_compiler = noting(seen), .bw_compiler = noting(seen), .inference_compiler = noting(seen)};
+  Compiled first(twice_sine, options), second(twice_sine, options);
+  at::Tensor y = first({leaf({2})})[0];
+  second({leaf({2}, false)});
+  y.sum().backward();
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[0].part, Part::Forward);
+  EXPECT_EQ(seen[1].part, Part::Inference);
+  EXPECT_EQ(seen[2].part, Part::Backward);
+  EXPECT_EQ(seen[0].id, seen[2].id);
+  EXPECT_NE(seen[0].id, seen[1].id);
+}
+
+TEST(Compilers, A10_A11_WithoutGradientsOnlyTheInferenceCompilerIsCalled) {
+  std::vector<Seen> training, inference;
+  Options options{.fw_compiler = noting(training), .bw_compiler = noting(training), .inference_compiler = noting(inference)};
+  Compiled quiet([](const Tensors& in) {
+    torch::NoGradGuard no_grad;
+    return twice_sine(in);
+  }, options);
+  EXPECT_FALSE(quiet({leaf({2})})[0].requires_grad());
+  EXPECT_EQ(inference.size(), 1u);
+  Compiled fast(twice_sine, options);
+  fast({leaf({2}, false)});
+  fast({leaf({2}, false)});
+  EXPECT_EQ(inference.size(), 2u);
+  EXPECT_TRUE(training.empty());
+}
+
+TEST(Compilers, BackwardAndInferenceFallBackToTheForwards) {
+  std::vector<Seen> seen;
+  Compiled fast(twice_sine, {.backend = "no such backend", .fw_compiler = noting(seen)});
+  fast({leaf({2})})[0].sum().backward();
+  fast({leaf({2}, false)});
+  ASSERT_EQ(seen.size(), 3u);
+  EXPECT_EQ(seen[1].part, Part::Backward);
+  EXPECT_EQ(seen[2].part, Part::Inference);
+}
+
+TEST(Compilers, CapturesAreToldToBeStatic) {
+  std::vector<size_t> positions;
+  torch::nn::Linear model(3, 3);
+  Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; }, {.fw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
+                                                                             if (context.part == Part::Forward) positions = context.static_inputs;
+                                                                             return find_backend("eager")->compile(graph, context);
+                                                                           })});
+  fast({leaf({2, 3})})[0].sum().backward();
+  EXPECT_EQ(positions, (std::vector<size_t>{1, 2}));
+}
+
+TEST(Compilers, ABoxedFunctionMayEmptyItsInputs) {
+  bool alone = false;
+  auto compiler = [&](const Graph& graph, const CompileContext&) {
+    return boxed([&, graph](Tensors&& in) {
+      Tensors own = std::move(in);
+      in.clear();
+      if (own[0].use_count() == 1) alone = true;
+      return graph.run(std::move(own));
+    });
+  };
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin() * in[1]}; }, {.fw_compiler = compiler});
+  at::Tensor a = leaf({2}), b = leaf({2}), y = fast({a, b})[0];
+  EXPECT_TRUE(same_values(y, a.exp().sin() * b));
+  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0], torch::autograd::grad({(a.exp().sin() * b).sum()}, {a})[0]));
+  EXPECT_TRUE(alone) << "a value saved for the last backward has no owner but the compiled code";
+}
+
+TEST(Compilers, TheWrongNumberOfResultsIsAnError) {
+  auto compiler = [](const Graph&, const CompileContext&) { return boxed([](Tensors&&) { return Tensors{}; }); };
+  Compiled fast(twice_sine, {.fw_compiler = compiler});
+  EXPECT_TRUE(contains(message<Error>([&] { fast({leaf({2})}); }), "returned 0 tensors instead of"));
+}
+
+TEST(Compilers, ABackendOfTheUsersOwn) {
+  struct Own : Backend {
+    std::string name() const override { return "runtime test's own"; }
+    std::string version() const override { return "1"; }
+    std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
+      return boxed([graph](Tensors&& in) { return graph.run(std::move(in)); });
+    }
+    void reset() override { ++resets; }
+    int resets = 0;
+  };
+  auto own = std::make_shared<Own>();
+  register_backend(own);
+  Compiled fast(twice_sine, {.backend = "runtime test's own"});
+  at::Tensor a = leaf({2});
+  EXPECT_TRUE(same_values(fast({a})[0], a.sin().sin()));
+  reset();
+  EXPECT_EQ(own->resets, 1);
+}
+
+TEST(Partitioning, F9_AUsersPartitionFunctionIsCalled) {
+  int calls = 0;
+  Compiled fast(twice_sine, {.partition_fn = Partitioner([&](const Joint& joint) {
+                               ++calls;
+                               EXPECT_EQ(joint.primals, 1u);
+                               EXPECT_EQ(joint.forward_outputs, 1u);
+                               return partition_default(joint);
+                             })});
+  at::Tensor a = leaf({2});
+  EXPECT_TRUE(same_values(torch::autograd::grad({fast({a})[0].sum()}, {a})[0], torch::autograd::grad({a.sin().sin().sum()}, {a})[0]));
+  EXPECT_EQ(calls, 1);
+  register_partitioner("runtime test's own", Partitioner([&](const Joint& joint) { return ++calls, partition_default(joint); }));
+  Compiled(twice_sine, {.partitioner = "runtime test's own"})({a});
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Passes, RegisteredOnesSeeEveryGraphOfTheirStage) {
+  static std::map<Stage, int> calls;
+  static bool counting = true;
+  for (Stage stage : {Stage::Joint, Stage::Forward, Stage::Backward, Stage::Inference})
+    register_pass(stage, Pass([stage](Graph graph) {
+                    if (counting) ++calls[stage];
+                    return graph;
+                  }));
+  Compiled fast(twice_sine, {});
+  fast({leaf({2})});
+  EXPECT_EQ(calls[Stage::Joint], 1);
+  EXPECT_EQ(calls[Stage::Forward], 1);
+  EXPECT_EQ(calls[Stage::Backward], 0);
+  EXPECT_EQ(calls[Stage::Inference], 0);
+  fast({leaf({2})})[0].sum().backward();
+  fast({leaf({2}, false)});
+  EXPECT_EQ(calls[Stage::Inference], 1);
+  EXPECT_GE(calls[Stage::Backward], 1);
+  counting = false;
+}
+
+bool calls_operator(const Graph& graph, const std::string& name) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return node.op.schema().name() == name; });
+}
+
+TEST(Decompositions, OnlyThoseOfTheTableAreApplied) {
+  Callable fn = [](const Tensors& in) { return Tensors{torch::gelu(in[0])}; };
+  at::Tensor a = leaf({3});
+  Explanation whole = Compiled(fn, {.decompositions = DecompositionTable{}}).explain({a});
+  EXPECT_TRUE(calls_operator(whole.joint, "aten::gelu_backward"));
+  Compiled decomposed(fn, {.decompositions = default_decompositions()});
+  Explanation parts = decomposed.explain({a});
+  test::verify(parts);
+  EXPECT_FALSE(calls_operator(parts.joint, "aten::gelu_backward"));
+  at::Tensor got = torch::autograd::grad({decomposed({a})[0].sum()}, {a})[0];
+  EXPECT_TRUE(at::allclose(got, torch::autograd::grad({torch::gelu(a).sum()}, {a})[0], 1e-5, 1e-6));
+}
+
+TEST(DebugAsserts, ACapturedNumberThatChangesIsNoticed) {
+  int64_t dim = 0;
+  Callable fn = [&](const Tensors& in) { return Tensors{in[0].sum(dim)}; };
+  Compiled careful(fn, {.debug_asserts = true}), careless(fn, {});
+  at::Tensor a = leaf({2, 2});
+  careful({a});
+  careless({a});
+  dim = 1;
+  EXPECT_TRUE(contains(message<Error>([&] { careful({a}); }), "captured number or flag"));
+  EXPECT_TRUE(same_values(careless({a})[0], a.sum(0)));
+  dim = 0;
+  EXPECT_TRUE(same_values(careful({a})[0], a.sum(0)));
+}
+
+TEST(DebugAsserts, ACaptureReplacedWhileTheOldOneLivesIsNoticed) {
+  at::Tensor captured = leaf({2});
+  Compiled careful([&](const Tensors& in) { return Tensors{in[0] * captured}; }, {.debug_asserts = true});
+  at::Tensor a = leaf({2});
+  careful({a});
+  at::Tensor best = captured;
+  captured = leaf({2});
+  at::Tensor got;
+  std::string failure = message<Error>([&] { got = careful({a})[0]; });
+  EXPECT_TRUE(!failure.empty() || same_values(got, a * captured)) << "the old tensor was used";
+}
+
+}  // namespace
+}  // namespace tandem
