@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 
 set(TANDEM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tandem)
-set_target_properties(tandem PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(tandem PROPERTIES INSTALL_RPATH "${TORCH_INSTALL_PREFIX}/lib")
 
 install(TARGETS tandem EXPORT tandemTargets)
 install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -32,9 +32,12 @@ struct Returned {
 };
 using Program = std::function<Returned(const Tensors&)>;
 
+/// The user's name for a captured tensor ("parameter fc.weight"), or an empty string.
+using Namer = std::function<std::string(const at::Tensor&)>;
+
 class Function;                             ///< a program with its compiled signatures; thread-safe
 /// `argument_names` name the tensors in errors and contracts; missing ones are numbered.
-std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names = {});
+std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names = {}, Namer name_capture = {});
 Returned call(Function& function, const Tensors& inputs);
 Explanation explain(Function& function, const Tensors& inputs);
 

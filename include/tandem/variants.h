@@ -12,7 +12,7 @@ namespace tandem::detail {
 /// The functions made so far, by what the call held besides tensors; bounded by Options::max_signatures; thread-safe.
 class Variants {
  public:
-  explicit Variants(Options options) : options_(std::move(options)) {}
+  explicit Variants(Options options, Namer name_capture = {}) : options_(std::move(options)), name_capture_(std::move(name_capture)) {}
 
   /// The function made for `rest`, or null.
   std::shared_ptr<Function> find(const std::string& rest);
@@ -28,6 +28,7 @@ class Variants {
   };
   std::mutex mutex_;
   Options options_;
+  Namer name_capture_;
   std::list<Entry> entries_;                ///< most recently used first
   bool warned_ = false;
 };

@@ -1,3 +1,4 @@
+#include "backends/direct_writes.h"
 #include "backends/interpreter.h"
 #include "backends/registry.h"
 
@@ -6,7 +7,7 @@ namespace {
 
 class EagerExecutable final : public Executable {
  public:
-  explicit EagerExecutable(const Graph& graph) : program_(graph) {}
+  explicit EagerExecutable(const Graph& graph) : program_(write_inputs_directly(graph)) {}
   Tensors run(Tensors&& inputs) override { return program_.run(std::move(inputs)); }
 
  private:

@@ -184,15 +184,30 @@ class UnboxedCall<Return(Arguments...)> final : public Call {
 };
 
 using Make = std::unique_ptr<Call> (*)(const CallSite&);
-using Rows = std::unordered_map<std::string, Make>;
+
+struct Row {
+  Make make;
+  bool (*fits)(const c10::OperatorHandle&);
+};
+using Rows = std::unordered_map<std::string, Row>;
+
+/// Schemas spell some C++ types alike (a dimension's name is a "str" too); libtorch knows with which the kernels were registered, and throws.
+template <class Signature>
+bool fits(const c10::OperatorHandle& op) {
+  try {
+    op.typed<Signature>();
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  }
+}
 
 template <class Return, class... Arguments>
 void add_row(Rows& rows, Return (*)(Arguments...)) {
   std::string key;
   ((key += Bound<Arguments>::schema, key += ", "), ...);
-  rows.emplace(key + "-> " + Stored<Return>::schema, [](const CallSite& site) -> std::unique_ptr<Call> {
-    return std::make_unique<UnboxedCall<Return(Arguments...)>>(site);
-  });
+  Make make = [](const CallSite& site) -> std::unique_ptr<Call> { return std::make_unique<UnboxedCall<Return(Arguments...)>>(site); };
+  rows.emplace(key + "-> " + Stored<Return>::schema, Row{make, fits<Return(Arguments...)>});
 }
 
 template <class... Signatures>
@@ -263,7 +278,7 @@ Make find_row(const c10::OperatorHandle& op) {
   std::lock_guard lock(mutex);
   auto [place, is_new] = found.emplace(op.operator_name(), nullptr);
   if (!is_new) return place->second;
-  if (auto row = rows().find(signature_of(op.schema())); row != rows().end()) place->second = row->second;
+  if (auto row = rows().find(signature_of(op.schema())); row != rows().end() && row->second.fits(op)) place->second = row->second.make;
   return place->second;
 }
 

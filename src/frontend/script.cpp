@@ -124,10 +124,20 @@ std::vector<ScriptLayout> layout_of(const std::vector<IValue>& arguments) {
   return layout;
 }
 
+detail::Namer names_of(const torch::jit::Module& module) {
+  return [module](const at::Tensor& tensor) -> std::string {
+    for (const auto& item : module.named_parameters())
+      if (item.value.is_same(tensor)) return "parameter " + item.name;
+    for (const auto& item : module.named_buffers())
+      if (item.value.is_same(tensor)) return "buffer " + item.name;
+    return "";
+  };
+}
+
 }  // namespace
 
 struct CompiledScript::State {
-  State(const torch::jit::Module& module, Options options) : script(std::make_shared<Script>(module)), variants(std::move(options)) {}
+  State(const torch::jit::Module& module, Options options) : script(std::make_shared<Script>(module)), variants(std::move(options), names_of(module)) {}
 
   /// The function for a call like this; `tensors` receives the tensors among the arguments.
   std::shared_ptr<detail::Function> find(std::vector<IValue> given, const Keywords& keywords, Tensors& tensors) {

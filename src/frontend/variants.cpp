@@ -20,7 +20,7 @@ std::shared_ptr<Function> Variants::find(const std::string& rest) {
 std::shared_ptr<Function> Variants::add(const std::string& rest, Program program, std::vector<std::string> argument_names) {
   std::lock_guard lock(mutex_);
   if (auto function = find_locked(rest)) return function;
-  entries_.push_front({rest, make_function(std::move(program), options_, std::move(argument_names))});
+  entries_.push_front({rest, make_function(std::move(program), options_, std::move(argument_names), name_capture_)});
   if (entries_.size() > std::max<size_t>(options_.max_signatures, 1)) {
     entries_.pop_back();
     count("signature_evicted");

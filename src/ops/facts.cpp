@@ -36,9 +36,16 @@ void read_schema(const c10::FunctionSchema& schema, OpFacts& facts) {
     if (result.alias_info() && !result.alias_info()->isWrite()) facts.view = true;
 }
 
+/// Some versions of libtorch lack the tag on these.
+bool has_unknown_sizes(const std::string& name) {
+  static const std::vector<std::string> names = {"aten::_unique", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::unique_dim_consecutive"};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 void read_tags(const c10::OperatorHandle& op, OpFacts& facts) {
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
-  facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output);
+  facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output) ||
+                         has_unknown_sizes(op.schema().name());
   facts.changes_metadata = op.hasTag(at::Tag::inplace_view);
 }
 

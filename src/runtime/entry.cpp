@@ -158,7 +158,8 @@ void Entry::name_inputs(const CompileRequest& request) {
       ++arguments;
     } else {
       auto found = known.find(input.real.unsafeGetTensorImpl());
-      names.push_back(found != known.end() ? found->second : "captured tensor " + std::to_string(captured));
+      std::string name = found != known.end() ? found->second : request.name_capture ? request.name_capture(input.real) : "";
+      names.push_back(name.empty() ? "captured tensor " + std::to_string(captured) : name);
       ++captured;
     }
   }

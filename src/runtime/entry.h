@@ -35,6 +35,7 @@ struct CompileRequest {
   const detail::Program& program;
   const Options& options;
   const std::vector<std::string>& argument_names;
+  const detail::Namer& name_capture;
   const Watched& watched;
   size_t graph_id = 0;
 };

@@ -17,8 +17,8 @@ namespace detail {
 
 class Function {
  public:
-  Function(Program program, Options options, std::vector<std::string> argument_names)
-      : program_(std::move(program)), options_(std::move(options)), argument_names_(std::move(argument_names)), id_(next_id++) {
+  Function(Program program, Options options, std::vector<std::string> argument_names, Namer name_capture)
+      : program_(std::move(program)), options_(std::move(options)), argument_names_(std::move(argument_names)), name_capture_(std::move(name_capture)), id_(next_id++) {
     if (!program_) throw Error("compile was given an empty function");
     if (options_.cudagraphs) throw UnsupportedError("Options::cudagraphs is not available in this version; leave it false");
     if (options_.memory_budget < 0 || options_.memory_budget > 1) throw Error("Options::memory_budget must lie between 0 and 1");
@@ -99,7 +99,7 @@ class Function {
     if (Found found = find(arguments, watched, modes); found.entry) return found;
     refuse_fakes(arguments);
     say_what_changed(arguments, watched);
-    auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, watched, id_}, arguments);
+    auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, id_}, arguments);
     keep(entry);
     auto captures = entry->captures();
     if (!captures) throw Error(shown_name() + ": a tensor that the function captured was gone before its first call; keep it alive");
@@ -159,6 +159,7 @@ class Function {
   Program program_;
   Options options_;
   std::vector<std::string> argument_names_;
+  Namer name_capture_;
   size_t id_;
   std::shared_mutex mutex_;
   std::mutex compile_mutex_;
@@ -175,8 +176,8 @@ std::vector<std::weak_ptr<Function>> functions;
 
 }  // namespace
 
-std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names) {
-  auto function = std::make_shared<Function>(std::move(program), std::move(options), std::move(argument_names));
+std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names, Namer name_capture) {
+  auto function = std::make_shared<Function>(std::move(program), std::move(options), std::move(argument_names), std::move(name_capture));
   std::lock_guard lock(functions_mutex);
   std::erase_if(functions, [](const auto& old) { return old.expired(); });
   functions.push_back(function);

@@ -185,6 +185,11 @@ bool copy_cast_operands(torch::jit::Stack& arguments, at::ScalarType result) {
   return any;
 }
 
+/// Kernels that are looked up by device say in an error of the common kind that there is none for metas.
+bool says_kernel_is_missing(const c10::Error& error) {
+  return dynamic_cast<const c10::NotImplementedError*>(&error) || std::string_view(error.what_without_backtrace()).starts_with("DispatchStub: unsupported device type");
+}
+
 void run_meta_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack); }
 
 bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {
@@ -198,8 +203,8 @@ bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::D
   if (knowledge.device_argument >= 0 && (!knowledge.takes_tensors || !stack[knowledge.device_argument].isNone())) stack[knowledge.device_argument] = c10::Device(c10::kMeta);
   try {
     run_meta_kernel(op, stack);
-  } catch (const c10::NotImplementedError&) {
-    if (certain) throw;
+  } catch (const c10::Error& error) {
+    if (certain || !says_kernel_is_missing(error)) throw;
     knowledge.meta_kernel_missing = true;
     stack = std::move(kept);
     return false;

@@ -183,7 +183,11 @@ TEST(CompileFunction, AnUntraceableCallIsNamedWithItsPlaceInTheProgram) {
   auto fast = compile([](at::Tensor x) { return x * x.sum().item<float>(); });
   std::string sentence = test::message<UnsupportedError>([&] { fast(torch::ones(2)); });
   EXPECT_NE(sentence.find("item"), sentence.npos) << sentence;
+#ifdef TANDEM_HAVE_LIBDW
   EXPECT_NE(sentence.find("function_test.cpp:"), sentence.npos) << sentence;
+#else
+  if (!HasFailure()) GTEST_SKIP() << "built without libdw: the name was checked, the place in the source was not";
+#endif
 }
 
 }  // namespace

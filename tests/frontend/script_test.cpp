@@ -186,6 +186,16 @@ TEST(CompileScript, OperatorsArriveOneByOneEvenAfterTheScriptWasOptimised) {
   test::expect_same(gradients(got, {x}), gradients(want, {x}));
 }
 
+TEST(CompileScript, ContractsNameTheScriptsParameters) {
+  torch::jit::Module module("named");
+  module.register_parameter("scale", torch::randn(4), false);
+  module.register_buffer("shift", torch::randn(4));
+  module.define("def forward(self, x):\n  return x * self.scale + self.shift\n");
+  std::string contract = compile(module).explain(torch::randn(4)).contract.to_string();
+  EXPECT_NE(contract.find("parameter scale"), contract.npos) << contract;
+  EXPECT_NE(contract.find("buffer shift"), contract.npos) << contract;
+}
+
 TEST(CompileScript, ForkAndWaitRunInPlace) {
   auto module = script("def branch(self, x):\n  return x.sin()\ndef forward(self, x):\n  f = fork(self.branch, x)\n  return torch.wait(f) + x\n");
   auto fast = compile(module);

@@ -33,6 +33,8 @@ std::string start_of(const std::filesystem::path& path) {
   return bytes;
 }
 
+bool dot_is_installed() { return std::system("command -v dot > /dev/null 2>&1") == 0; }
+
 }  // namespace
 
 TEST(Draw, dot_has_every_node_input_output_and_edge) {
@@ -45,6 +47,7 @@ TEST(Draw, dot_has_every_node_input_output_and_edge) {
 }
 
 TEST(Draw, writes_svg_and_png) {
+  if (!dot_is_installed()) GTEST_SKIP() << "needs the program dot of graphviz";
   Folder folder;
   small_graph().draw(folder.path / "graph.svg");
   EXPECT_NE(start_of(folder.path / "graph.svg").find("<svg"), std::string::npos);
@@ -57,10 +60,11 @@ TEST(Draw, says_what_keeps_it_from_drawing) {
   auto said = [&](const std::filesystem::path& path) { return complaint_of([&] { small_graph().draw(path); }); };
   EXPECT_NE(said(folder.path / "graph.jpg").find("as .svg or .png, not as \".jpg\""), std::string::npos) << said(folder.path / "graph.jpg");
   EXPECT_NE(said(folder.path / "graph").find(".svg or .png"), std::string::npos);
-  EXPECT_NE(said(folder.path / "no" / "graph.svg").find("could not write"), std::string::npos);
   const std::string search = std::getenv("PATH");
   setenv("PATH", folder.path.c_str(), 1);
   const std::string without = said(folder.path / "graph.svg");
   setenv("PATH", search.c_str(), 1);
   EXPECT_NE(without.find("install graphviz"), std::string::npos) << without;
+  if (!dot_is_installed() && !HasFailure()) GTEST_SKIP() << "needs the program dot of graphviz for the rest";
+  EXPECT_NE(said(folder.path / "no" / "graph.svg").find("could not write"), std::string::npos);
 }

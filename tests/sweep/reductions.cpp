@@ -11,22 +11,22 @@ Rows reduction_rows() {
   const Samples graphs = both({{f({5, 7}), f({5, 7})}, {f({9}), f({9})}, {f({4, 6}).t(), f({4, 6})}});
   return {
       {"sum", any, [](In x) { return at::sum(x); }},
-      {"sum/dim", rows, [](In x) { return at::sum(x, {-1}); }},
+      {"sum/dim", rows, [](In x) { return at::sum(x, at::IntArrayRef({-1})); }},
       {"sum/dims_keep", planes,
        [](In x) {
-         return at::sum(x, {0, -1}, true);
+         return at::sum(x, at::IntArrayRef({0, -1}), true);
        }},
       {"sum/dtype", any, [](In x) { return at::sum(x, at::kDouble); }},
-      {"sum/complex", both({{c({3, 4})}, {c({4, 3}).t()}, {c({})}}), [](In x) { return at::sum(x, {0}); }},
+      {"sum/complex", both({{c({3, 4})}, {c({4, 3}).t()}, {c({})}}), [](In x) { return at::sum(x, at::IntArrayRef({0})); }},
       {"sum_to_size", both({{f({3, 4})}, {f({3, 4}).t()}, {f({1, 4})}}),
        [](In x) {
          return x.sum_to_size({1, 4});
        }},
       {"nansum", holes, [](In x) { return at::nansum(x); }},
-      {"nansum/dim", holes, [](In x) { return at::nansum(x, {0}); }},
+      {"nansum/dim", holes, [](In x) { return at::nansum(x, at::IntArrayRef({0})); }},
       {"mean", any, [](In x) { return at::mean(x); }},
-      {"mean/dim", rows, [](In x) { return at::mean(x, {0}, true); }},
-      {"nanmean", holes, [](In x) { return at::nanmean(x, {0}); }},
+      {"mean/dim", rows, [](In x) { return at::mean(x, at::IntArrayRef({0}), true); }},
+      {"nanmean", holes, [](In x) { return at::nanmean(x, at::IntArrayRef({0})); }},
       {"prod", any, [](In x) { return at::prod(x); }},
       {"prod/dim", rows, [](In x) { return at::prod(x, 0); }},
       {"amax", rows, [](In x) { return at::amax(x, {-1}); }},
@@ -67,13 +67,13 @@ Rows reduction_rows() {
       {"norm/keepdim", rows, [](In x) { return at::norm(x, at::Scalar(1), at::IntArrayRef({0}), true); }},
       {"frobenius_norm", planes,
        [](In x) {
-         return at::frobenius_norm(x, {0, -1});
+         return at::frobenius_norm(x, at::IntArrayRef({0, -1}));
        }},
       {"linalg_vector_norm", rows, [](In x) { return at::linalg_vector_norm(x, 2, at::IntArrayRef({-1})); }},
       {"linalg_vector_norm/p", any, [](In x) { return at::linalg_vector_norm(x, 1.5); }},
       {"linalg_vector_norm/inf", both({{f({5, 7})}, {f({4, 6}).t()}}),
        [](In x) { return at::linalg_vector_norm(x, INFINITY, at::IntArrayRef({0})); }},
-      {"logsumexp", rows, [](In x) { return at::logsumexp(x, {-1}); }},
+      {"logsumexp", rows, [](In x) { return at::logsumexp(x, at::IntArrayRef({-1})); }},
       {"special_logsumexp", rows, [](In x) { return at::special_logsumexp(x, {0}, true); }},
       {"cumsum", rows, [](In x) { return at::cumsum(x, -1); }},
       {"cumsum/dtype", rows, [](In x) { return at::cumsum(x, 0, at::kDouble); }},

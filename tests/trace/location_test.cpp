@@ -8,19 +8,28 @@
 
 namespace {
 
+/// Files and lines are read from debug information with libdw; without it there are none to find.
+class LocationWithLibdw : public testing::Test {
+  void SetUp() override {
+#ifndef TANDEM_HAVE_LIBDW
+    GTEST_SKIP() << "built without libdw: no places in the source are found";
+#endif
+  }
+};
+
 __attribute__((noinline)) std::string asked_here(int& line) {
   line = __LINE__ + 1;
   std::string where = tandem::user_location();
   return where;
 }
 
-TEST(Location, NamesFileAndLineOfTheCall) {
+TEST_F(LocationWithLibdw, NamesFileAndLineOfTheCall) {
   int line = 0;
   std::string where = asked_here(line);
   EXPECT_TRUE(where.ends_with("tests/trace/location_test.cpp:" + std::to_string(line))) << where;
 }
 
-TEST(Location, SkipsTheStandardLibraryBetween) {
+TEST_F(LocationWithLibdw, SkipsTheStandardLibraryBetween) {
   int line = 0;
   std::function<std::string()> function = [&] {
     line = __LINE__ + 1;
@@ -32,7 +41,7 @@ TEST(Location, SkipsTheStandardLibraryBetween) {
 }
 
 // What headers inline into the user's function must not hide it. With minimal debug information the line found is the user's nearest one before the call.
-TEST(Location, FindsTheUsersFunctionAroundAnInlinedCall) {
+TEST_F(LocationWithLibdw, FindsTheUsersFunctionAroundAnInlinedCall) {
   int first = __LINE__;
   std::string where = std::invoke(&tandem::user_location);
   int last = __LINE__;
@@ -42,7 +51,7 @@ TEST(Location, FindsTheUsersFunctionAroundAnInlinedCall) {
   EXPECT_LT(line, last);
 }
 
-TEST(Location, WorksOnSeveralThreadsAtOnce) {
+TEST_F(LocationWithLibdw, WorksOnSeveralThreadsAtOnce) {
   std::vector<std::string> found(8);
   std::vector<std::thread> threads;
   for (std::string& where : found)

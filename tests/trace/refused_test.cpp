@@ -33,8 +33,13 @@ TEST(DataDependent, OperatorsAreRefusedWithTheirNameAndPlace) {
   for (const Refused& refused : all) {
     std::string error = message<UnsupportedError>([&] { Compiled(refused.fn, {})({leaf({4})}); });
     EXPECT_TRUE(contains(error, refused.op)) << refused.op << ": " << error;
+#ifdef TANDEM_HAVE_LIBDW
     EXPECT_TRUE(contains(error, "refused_test.cpp:" + std::to_string(refused.line))) << refused.op << ": " << error;
+#endif
   }
+#ifndef TANDEM_HAVE_LIBDW
+  if (!HasFailure()) GTEST_SKIP() << "built without libdw: names were checked, places in the source were not";
+#endif
 }
 
 TEST(DataDependent, ComparingATensorWithItselfIsAnswered) {

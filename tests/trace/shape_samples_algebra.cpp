@@ -144,7 +144,8 @@ std::vector<Sample> others() {
   samples.push_back({"aten::normal.float_float", {0.0, 1.0, ints({2, 3})}});
   samples.push_back({"aten::hann_window", {5}});
   samples.push_back({"aten::_int_mm", {indices({17, 8}).to(at::kChar), indices({8, 16}).to(at::kChar)}});
-  samples.push_back({"aten::_transform_bias_rescale_qkv", {floats({2, 4, 24}), floats({24}), 2}});
+  // The CUDA kernel reads misaligned memory for transposed arguments.
+  if (!at::hasCUDA()) samples.push_back({"aten::_transform_bias_rescale_qkv", {floats({2, 4, 24}), floats({24}), 2}});
   samples.push_back({"aten::_segment_reduce_backward", {floats({2, 3}), floats({2, 3}), floats({4, 3}), "sum", at::tensor(std::vector<int64_t>{2, 2})}});
   samples.push_back({"aten::nonzero_static", {floats({3, 4}), 5}});
   samples.push_back({"aten::eye", {3}});

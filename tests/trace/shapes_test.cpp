@@ -135,9 +135,12 @@ struct Tally {
   int calls = 0;
 };
 
-Stack on(c10::Device device, const Stack& stack) {
+/// The call with its tensors on `device`; where there are none, it is told to make them there.
+Stack on(c10::Device device, const Sample& sample, const Stack& stack) {
   Stack moved;
   for (const c10::IValue& v : stack) moved.push_back(map_tensors(v, [&](const at::Tensor& t) { return t.to(device); }));
+  auto where = find_op(sample.op).schema().argumentIndexWithName("device");
+  if (where && flatten(stack).empty()) moved[*where] = device;
   return moved;
 }
 
@@ -190,7 +193,15 @@ constexpr std::initializer_list<Family> families = {samples::pointwise, samples:
 Tally check_family(Family family, c10::Device device) {
   Tally tally;
   for (const Sample& sample : family())
-    for (const Stack& stack : variants(sample)) check(sample, on(device, stack), device, tally);
+    for (const Stack& stack : variants(sample)) {
+      Stack placed;
+      try {
+        placed = on(device, sample, stack);
+      } catch (const std::exception& error) {   // a kernel read or wrote where it must not: nothing runs on the device after that
+        throw std::runtime_error("the kernel called before " + sample.op + "(" + show(stack) + ") left " + device.str() + " unusable: " + std::string(error.what()).substr(0, 200));
+      }
+      check(sample, placed, device, tally);
+    }
   std::cout << tally.calls << " calls of " << tally.checked.size() << " operators; run on stand-in data:";
   for (const std::string& op : tally.ran_on_stand_ins) std::cout << " " << op;
   std::cout << "\n";

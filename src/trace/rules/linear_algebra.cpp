@@ -16,7 +16,9 @@ void eigenvalues(ShapeCall& call) {
 
 void eigenpairs(ShapeCall& call) {
   eigenvalues(call);
-  call.give(column_major(call.tensor(0).sizes(), complex_of(call.tensor(0).scalar_type())));
+  const at::Tensor& self = call.tensor(0);
+  // cuSOLVER's vectors come back row by row.
+  call.give(call.device.is_cuda() ? make_meta(self.sizes(), complex_of(self.scalar_type())) : column_major(self.sizes(), complex_of(self.scalar_type())));
 }
 
 void householder(ShapeCall& call) {

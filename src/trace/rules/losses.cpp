@@ -39,7 +39,10 @@ void contiguous_gradient_of_pair(ShapeCall& call) {
   if (self.sizes() == at::infer_size(at::infer_size(self.sizes(), target.sizes()), output_gradient.sizes())) contiguous_gradient(call);
   else call.give(iterated(self.scalar_type(), {&self, &target, &output_gradient}));
 }
-void gradient(ShapeCall& call) { call.give(like(call.tensor(1))); }
+/// Operands that broadcast are left to the kernel itself: CPU and CUDA differ there.
+void gradient(ShapeCall& call) {
+  if (call.tensor(1).sizes() == call.tensor(2).sizes()) call.give(like(call.tensor(1)));
+}
 
 void nll_loss2d(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);

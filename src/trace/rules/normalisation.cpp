@@ -38,9 +38,10 @@ void layer_norm_backward(ShapeCall& call) {
 
 void give_batch_norm(ShapeCall& call, bool training, size_t last_parameter = 4) {
   const at::Tensor& input = call.tensor(0);
-  int64_t kept = training ? input.size(1) : 0;
+  bool cpu = call.device.is_cpu();
+  int64_t kept = training || !cpu ? input.size(1) : 0;   // CUDA returns them of this size whether it trains or not
   at::ScalarType dtype = statistics_dtype(call, input, first_defined(call, 1, last_parameter), true);
-  call.give(suggested_like(input));
+  call.give(cpu ? suggested_like(input) : like(input));
   call.give(make_meta({kept}, dtype));
   call.give(make_meta({kept}, dtype));
 }
@@ -84,7 +85,14 @@ void cudnn_batch_norm_backward(ShapeCall& call) {
   for (int i = 0; i < 2; ++i) call.give(contiguous_like(call.tensor(2)));
 }
 
+/// On CUDA the kernels differ in what they make of a missing weight, of results that are not wanted, of layouts and of mixed dtypes: only the common call is answered.
+bool is_common_backward(const ShapeCall& call, const std::vector<bool>& wanted) {
+  const at::Tensor &gradient = call.tensor(0), &input = call.tensor(1);
+  return call.optional_tensor(2).defined() && wanted == std::vector<bool>(3, true) && gradient.scalar_type() == input.scalar_type() && gradient.is_contiguous() && input.is_contiguous();
+}
+
 void give_batch_norm_backward(ShapeCall& call, const std::vector<bool>& wanted) {
+  if (!call.device.is_cpu() && !is_common_backward(call, wanted)) return;
   const at::Tensor& input = call.tensor(1);
   at::Tensor weight = call.optional_tensor(2);
   at::ScalarType dtype = weight.defined() ? weight.scalar_type() : statistics_dtype(call, input, weight, true);

@@ -76,8 +76,13 @@ void dropout(ShapeCall& call) {
   call.give(like(input, at::kBool));
 }
 void dropout_backward(ShapeCall& call) {
-  at::ScalarType dtype = floating(call.tensor(0).scalar_type());
-  call.give(iterated_in(call, common_of_pair(call), dtype, {&call.tensor(0), &call.tensor(1)}));
+  const at::Tensor &gradient = call.tensor(0), &mask = call.tensor(1);
+  if (!call.device.is_cpu()) {
+    if (gradient.sizes() == at::infer_size(gradient.sizes(), mask.sizes())) call.give(suggested_like(gradient));
+    return;
+  }
+  at::ScalarType dtype = floating(gradient.scalar_type());
+  call.give(iterated_in(call, common_of_pair(call), dtype, {&gradient, &mask}));
 }
 
 void glu_backward(ShapeCall& call) { call.give(contiguous_like(call.tensor(1))); }

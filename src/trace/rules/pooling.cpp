@@ -12,6 +12,11 @@ Dims with_last(at::IntArrayRef sizes, at::IntArrayRef last) {
   return result;
 }
 
+/// In three dimensions CUDA keeps channels last only where there is a batch.
+at::MemoryFormat pooled3d_format(const ShapeCall& call, const at::Tensor& input) {
+  return call.device.is_cpu() || input.dim() == 5 ? input.suggest_memory_format() : at::MemoryFormat::Contiguous;
+}
+
 template <size_t Spatial>
 void adaptive_average(ShapeCall& call) {
   const at::Tensor& input = call.tensor(0);
@@ -34,16 +39,19 @@ void max_pool3d(ShapeCall& call) {
     last.push_back(at::native::pooling_output_shape<int64_t>(input.size(int64_t(i) - 3), k, entry(padding, i, 0), entry(stride, i, k), entry(dilation, i, 1), call.boolean(5)));
   }
   Dims sizes = with_last(input.sizes(), last);
-  auto format = input.suggest_memory_format();
+  auto format = pooled3d_format(call, input);
   call.give(formatted(sizes, input.scalar_type(), format));
   call.give(formatted(sizes, at::kLong, format));
 }
 
-void max_pool3d_backward(ShapeCall& call) { call.give(suggested_like(call.tensor(1))); }
+void max_pool3d_backward(ShapeCall& call) {
+  const at::Tensor& input = call.tensor(1);
+  call.give(formatted(input.sizes(), input.scalar_type(), pooled3d_format(call, input)));
+}
 
 void max_unpool(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  auto format = self.dim() == 4 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous;
+  auto format = call.device.is_cpu() && self.dim() == 4 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous;
   call.give(formatted(with_last(self.sizes(), call.integers(2)), self.scalar_type(), format));
 }
 
