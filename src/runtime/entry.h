@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-struct Call;
+struct RunningCall;
 
 /// One concern of a call around the compiled code; what a call needs is a list of these.
 class Wrapper {
@@ -18,7 +18,7 @@ class Wrapper {
   virtual ~Wrapper() = default;
   virtual const char* name() const = 0;
   /// Runs behind the compiled forward.
-  virtual void after(Call& call) const = 0;
+  virtual void after(RunningCall& call) const = 0;
 };
 
 /// A compiled backward for one combination of tangents and wanted gradients.

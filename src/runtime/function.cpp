@@ -56,7 +56,7 @@ class Function {
   };
 
   static Returned run(Found found, const Tensors& arguments) {
-    Call call;
+    RunningCall call;
     call.inputs = gather_inputs(found, arguments);
     call.entry = std::move(found.entry);
     {
@@ -74,7 +74,7 @@ class Function {
   }
 
   /// What the backward reads of an input keeps its sizes and strides, even where the caller's tensor is about to change them.
-  static Tensors graph_inputs(const Call& call) {
+  static Tensors graph_inputs(const RunningCall& call) {
     Tensors inputs = call.inputs;
     if (call.entry->changes_metadata)
       for (size_t i = 0; i < inputs.size(); ++i)

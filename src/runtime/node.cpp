@@ -94,7 +94,7 @@ class CompiledNode final : public torch::autograd::Node {
 
 }  // namespace
 
-void attach_compiled_node(Call& call) {
+void attach_compiled_node(RunningCall& call) {
   const Entry& entry = *call.entry;
   torch::autograd::edge_list edges;
   edges.reserve(entry.plan.gradient_inputs.size());
@@ -104,7 +104,7 @@ void attach_compiled_node(Call& call) {
   call.node = node;
 }
 
-void save_values(Call& call) {
+void save_values(RunningCall& call) {
   for (const Entry::SharedVersion& shared : call.entry->shared_versions) {
     const at::Tensor& owner = shared.of_input ? call.inputs[shared.owner] : call.results[shared.owner];
     at::Tensor& saved = call.saved[shared.saved];

@@ -6,9 +6,9 @@
 namespace tandem {
 
 /// Makes the node of a call the gradient of the call's differentiable results.
-void attach_compiled_node(Call& call);
+void attach_compiled_node(RunningCall& call);
 
 /// Hands the node what the backward reads; a write after this to memory it shares is an error when the backward runs, as in eager.
-void save_values(Call& call);
+void save_values(RunningCall& call);
 
 }  // namespace tandem

@@ -14,7 +14,7 @@ class BumpVersions final : public Wrapper {
  public:
   explicit BumpVersions(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
   const char* name() const override { return "bump versions of written inputs"; }
-  void after(Call& call) const override {
+  void after(RunningCall& call) const override {
     for (size_t i : inputs_)
       if (!call.inputs[i].is_inference()) torch::autograd::impl::bump_version(call.inputs[i]);
   }
@@ -27,21 +27,21 @@ class BumpVersions final : public Wrapper {
 class AttachNode final : public Wrapper {
  public:
   const char* name() const override { return "attach the backward"; }
-  void after(Call& call) const override { attach_compiled_node(call); }
+  void after(RunningCall& call) const override { attach_compiled_node(call); }
 };
 
 /// Behind what changes sizes and strides, which counts as a write but moves no data; before what does.
 class SaveValues final : public Wrapper {
  public:
   const char* name() const override { return "keep what the backward reads"; }
-  void after(Call& call) const override { save_values(call); }
+  void after(RunningCall& call) const override { save_values(call); }
 };
 
 /// `t_()` and its kin, on the caller's own tensors.
 class ChangeMetadata final : public Wrapper {
  public:
   const char* name() const override { return "change sizes and strides of inputs"; }
-  void after(Call& call) const override {
+  void after(RunningCall& call) const override {
     const auto& inputs = call.entry->plan.contract.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].metadata_written) replay(inputs[i].metadata_steps, call.inputs[i]);
@@ -52,7 +52,7 @@ class ChangeMetadata final : public Wrapper {
 class WriteBack final : public Wrapper {
  public:
   const char* name() const override { return "write inputs back"; }
-  void after(Call& call) const override {
+  void after(RunningCall& call) const override {
     const auto& inputs = call.entry->plan.contract.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].data_written || inputs[i].write_kept) continue;
@@ -70,7 +70,7 @@ class WriteBack final : public Wrapper {
 class RequireGrad final : public Wrapper {
  public:
   const char* name() const override { return "inputs start to require grad"; }
-  void after(Call& call) const override {
+  void after(RunningCall& call) const override {
     const auto& inputs = call.entry->plan.contract.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].starts_requiring_grad) call.inputs[i].set_requires_grad(true);
@@ -81,14 +81,14 @@ class RequireGrad final : public Wrapper {
 class MakeOutputs final : public Wrapper {
  public:
   const char* name() const override { return "make outputs"; }
-  void after(Call& call) const override {
+  void after(RunningCall& call) const override {
     const auto& roles = call.entry->plan.contract.outputs;
     call.outputs.reserve(roles.size());
     for (const OutputRole& role : roles) call.outputs.push_back(make(role, call));
   }
 
  private:
-  static at::Tensor make(const OutputRole& role, Call& call) {
+  static at::Tensor make(const OutputRole& role, RunningCall& call) {
     switch (role.source) {
       case OutputSource::None: return {};
       case OutputSource::Input: return call.inputs[role.base];
@@ -99,7 +99,7 @@ class MakeOutputs final : public Wrapper {
     return {};
   }
 
-  static at::Tensor view(const OutputRole& role, const at::Tensor& base, Call& call) {
+  static at::Tensor view(const OutputRole& role, const at::Tensor& base, RunningCall& call) {
     // A view of a tensor that needs no grad is made in the caller's mode, as eager would.
     at::AutoGradMode grad(role.tracked || (at::GradMode::is_enabled() && !base.requires_grad()));
     at::Tensor made = replay(role.steps, role.differentiable ? base.detach() : base);

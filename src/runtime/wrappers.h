@@ -7,7 +7,7 @@
 namespace tandem {
 
 /// One call on its way through the wrappers.
-struct Call {
+struct RunningCall {
   std::shared_ptr<Entry> entry;
   Tensors inputs;                            ///< real tensors, one per graph input
   Tensors results;                           ///< what the forward graph returns, saved values left out
