@@ -3,28 +3,13 @@
 #include <unordered_set>
 
 #include "aot/views.h"
+#include "graph/geometry.h"
 #include "ops/facts.h"
 #include "trace/shapes.h"
 #include "trace/tracer.h"
 
 namespace tandem {
 namespace {
-
-bool same_strides(const TensorMeta& a, const TensorMeta& b) {
-  for (size_t d = 0; d < a.sizes.size(); ++d)
-    if (a.sizes[d] > 1 && a.strides[d] != b.strides[d]) return false;
-  return true;
-}
-
-/// Elements fill their span of memory without gaps or overlap.
-bool is_dense(const TensorMeta& meta) {
-  int64_t span = 1;
-  for (size_t d = 0; d < meta.sizes.size(); ++d) {
-    if (meta.sizes[d] == 0) return true;
-    span += (meta.sizes[d] - 1) * meta.strides[d];
-  }
-  return span == meta.numel();
-}
 
 c10::IValue dims(const Dims& sizes) { return c10::IValue(std::vector<int64_t>(sizes.begin(), sizes.end())); }
 

@@ -1,5 +1,6 @@
 #include "aot/joint.h"
 
+#include <chrono>
 #include <set>
 
 #include "aot/functionalize.h"
@@ -91,11 +92,14 @@ std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, con
   }
   for (size_t i = 0; i < plan.gradient_inputs.size(); ++i)
     if (variant.wanted[i]) inputs.push_back(tracer.inputs()[plan.gradient_inputs[i]].leaf);
+  const auto start = std::chrono::steady_clock::now();
   Tensors gradients = tracer.differentiate(sources, inputs, tangents);
+  const std::chrono::duration<double> recording = std::chrono::steady_clock::now() - start;
   tracer.settle_captures();
   if (tracer.inputs().size() > primals) return std::nullopt;
 
   JointGraph result;
+  result.record_seconds = recording.count();
   result.nodes_recorded = tracer.graph().nodes().size();
   FunctionalGraph functional =
       functionalize({tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned), plan.kept_writes, values_of(tracer, gradients)});

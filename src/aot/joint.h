@@ -22,6 +22,7 @@ struct JointGraph {
   std::vector<Value> gradients;                      ///< of the wanted gradient inputs, none where there is none
   bool reads_offsets = false;
   size_t nodes_recorded = 0;
+  double record_seconds = 0;                         ///< of all this, how long recording the backward took
   int64_t eager_saved_bytes = 0;                     ///< forward storages, neither inputs nor outputs, that the recorded backward reads
 };
 

@@ -1,6 +1,7 @@
 #include "backends/accumulate.h"
 
 #include "backends/calls.h"
+#include "graph/geometry.h"
 #include "ops/facts.h"
 
 #include <unordered_set>
@@ -16,22 +17,9 @@ std::unordered_set<int32_t> foreign_storages(const Graph& graph) {
   return storages;
 }
 
-bool dense(const TensorMeta& meta) {
-  c10::SmallVector<std::pair<int64_t, int64_t>, 5> dims;
-  for (size_t i = 0; i < meta.sizes.size(); ++i)
-    if (meta.sizes[i] != 1) dims.emplace_back(meta.strides[i], meta.sizes[i]);
-  std::sort(dims.begin(), dims.end());
-  int64_t expected = 1;
-  for (auto [stride, size] : dims) {
-    if (stride != expected) return false;
-    expected *= size;
-  }
-  return true;
-}
-
 bool holds_result(const TensorMeta& operand, const TensorMeta& result) {
   return operand.dtype == result.dtype && operand.device == result.device && operand.sizes == result.sizes && operand.strides == result.strides && !operand.conj &&
-         !operand.neg && !operand.sizes.empty() && dense(operand);
+         !operand.neg && !operand.sizes.empty() && is_dense(operand);
 }
 
 class AccumulatingCall final : public Call {

@@ -7,14 +7,13 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <cmath>
 #include <iostream>
 
 namespace tandem::cli {
 
 namespace {
 
-constexpr int rounds = 60, calls_a_round = 300, traces = 15;
+constexpr int rounds = 60, calls_a_round = 300, traces = 21;
 constexpr bench::GptShape traced_gpt{.layers = 12, .width = 768, .heads = 12, .vocabulary = 1000, .context = 128};
 
 /// Microseconds of one call of each function: medians over rounds in which all of them take their turn, so that a noisy moment hits them alike.
@@ -31,21 +30,24 @@ std::vector<double> microseconds(const std::vector<std::function<void()>>& funct
   return medians;
 }
 
-/// What one compile took. A trace lasts as long as a scheduler's time slice, so on a busy machine most are interrupted: the quickest of several is what it costs.
+/// What one compile took, the median of several.
 struct CompileCost {
   size_t nodes = 0;
-  double trace = INFINITY, whole = INFINITY;   ///< seconds
+  double trace = 0, whole = 0;   ///< seconds
 };
 
-CompileCost quickest_compile(const bench::Benchmark& gpt, const std::string& backend) {
+CompileCost typical_compile(const bench::Benchmark& gpt, const std::string& backend) {
   CompileCost cost;
+  std::vector<double> recording, whole;
   for (int i = 0; i < traces; ++i) {
     const Compiled fresh = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; }, {.backend = backend, .watch = {gpt.module}});
     const Explanation explanation = fresh.explain(gpt.inputs);
     cost.nodes = explanation.nodes_recorded;
-    cost.trace = std::min(cost.trace, explanation.trace_seconds);
-    cost.whole = std::min(cost.whole, explanation.trace_seconds + explanation.compile_seconds);
+    recording.push_back(explanation.trace_seconds);
+    whole.push_back(explanation.trace_seconds + explanation.compile_seconds);
   }
+  cost.trace = median(recording);
+  cost.whole = median(whole);
   return cost;
 }
 
@@ -77,7 +79,7 @@ void print_overhead(const BenchOptions& options) {
     bench::drop_gradients(leaves);
   };
   const std::vector<double> steps = microseconds({[&] { forward_backward(ten); }, [&] { forward_backward(compiled_ten); }});
-  const CompileCost gpt = quickest_compile(bench::make_gpt(traced_gpt, 1, device), options.backends[0]);
+  const CompileCost gpt = typical_compile(bench::make_gpt(traced_gpt, 1, device), options.backends[0]);
   const Json line = {{"eager_add_us", calls[0]},      {"trace_us_per_node", gpt.trace / gpt.nodes * 1e6},
                      {"eager_call_us", calls[1]},     {"call_us", calls[2]},
                      {"eager_call_backward_us", steps[0]}, {"call_backward_us", steps[1]}};
@@ -99,7 +101,7 @@ void print_linear(const BenchOptions& options) {
   std::vector<double> costs;
   for (int64_t layers : {4, 8, 16, 32, 64}) {
     const bench::Benchmark gpt = bench::make_gpt({.layers = layers, .width = 64, .heads = 4, .vocabulary = 1000, .context = 64}, 1, device);
-    const CompileCost cost = quickest_compile(gpt, options.backends[0]);
+    const CompileCost cost = typical_compile(gpt, options.backends[0]);
     costs.push_back(cost.whole / cost.nodes * 1e6);
     if (options.json) std::cout << Json{{"layers", layers}, {"nodes", cost.nodes}, {"compile_s", cost.whole}, {"us_per_node", costs.back()}}.dump() << std::endl;
     rows.push_back({std::to_string(layers), std::to_string(cost.nodes), duration(cost.whole), fixed(costs.back(), 2)});

@@ -108,10 +108,18 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
 
 /// A backward that eager would refuse is refused when it is called, as eager does; the forward runs.
 std::optional<JointGraph> Entry::differentiate() {
-  Stopwatch watch(trace_seconds_);
   expected_ = expected_variant(traced_, plan);
   try {
-    return make_joint_graph(traced_, plan, expected_);
+    double seconds = 0;
+    std::optional<JointGraph> joint;
+    {
+      Stopwatch watch(seconds);
+      joint = make_joint_graph(traced_, plan, expected_);
+    }
+    const double recording = joint ? joint->record_seconds : seconds;
+    trace_seconds_ += recording;
+    compile_seconds_ += seconds - recording;
+    return joint;
   } catch (const UnsupportedError& reason) {
     throw RunEagerly(std::string("its backward cannot be compiled: ") + reason.what());
   } catch (const std::exception&) {

@@ -34,20 +34,10 @@ void efficient(ShapeCall& call) {
   call.cpu_results = 0b1100;
 }
 
-/// The gradients of a packed query, key and value are packed the same way.
-bool packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  return query.size(2) == key.size(2) && query.size(3) == value.size(3) && query.storage().is_alias_of(key.storage()) && query.storage().is_alias_of(value.storage());
-}
-
 void efficient_backward(ShapeCall& call) {
   const at::Tensor &query = call.tensor(1), &key = call.tensor(2), &value = call.tensor(3);
   at::Tensor bias = call.optional_tensor(4);
-  if (packed(query, key, value)) {
-    at::Tensor chunk = make_meta({query.size(0), query.size(2), 3, query.size(1), query.size(3)}, query.scalar_type());
-    for (int64_t i : {0, 1, 2}) call.give(chunk.select(2, i).transpose(1, 2));
-  } else {
-    for (const at::Tensor* t : {&query, &key, &value}) call.give(by_position_like(*t));
-  }
+  for (const at::Tensor* t : {&query, &key, &value}) call.give(by_position_like(*t));
   if (!mask(call, 10)[3] || !bias.defined()) return call.give({});
   constexpr int64_t alignment = 16;
   Dims sizes(bias.sizes().begin(), bias.sizes().end());

@@ -1,0 +1,14 @@
+/// How tensors lie in memory.
+#pragma once
+
+#include <tandem/graph.h>
+
+namespace tandem {
+
+/// Whether two tensors of equal sizes step through memory alike; the stride of a dimension of one element does not matter.
+bool same_strides(const TensorMeta& a, const TensorMeta& b);
+
+/// Whether elements fill their span of memory without gaps or overlap.
+bool is_dense(const TensorMeta& meta);
+
+}  // namespace tandem
