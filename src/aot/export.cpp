@@ -158,7 +158,8 @@ Joint export_program_with_tangents(const Program& program, const Tensors& exampl
   try {
     Traced traced = trace_forward(program, example, false);
     Plan plan = plan_calls(traced, {}, false);
-    auto joint = make_joint_graph(traced, plan, expected_variant(traced, plan));
+    const Order order = first_order(traced, plan);
+    auto joint = make_joint_graph(traced, plan, order, expected_variant(order));
     if (!joint) throw UnsupportedError("export: the backward reads tensors that it captured");
     return {run_standard_passes(std::move(joint->joint.graph), {}, Stage::Joint), joint->joint.primals, joint->joint.forward_outputs};
   } catch (const RunEagerly& reason) {

@@ -5,6 +5,7 @@
 
 #include "aot/functionalize.h"
 #include "base/counters.h"
+#include "trace/shapes.h"
 
 namespace tandem {
 namespace {
@@ -55,12 +56,72 @@ int64_t bytes_read_by_backward(const Graph& trace, size_t forward_nodes, const s
   return bytes;
 }
 
+/// While it lives, the trace goes on behind what was recorded for an order.
+class Continued {
+ public:
+  Continued(Traced& traced, const Order& order) : tracer_(*traced.tracer), forward_nodes_(traced.forward_nodes) { tracer_.resume(order.nodes, order.tangents); }
+  ~Continued() { tracer_.truncate(forward_nodes_); }
+  Continued(const Continued&) = delete;
+
+ private:
+  Tracer& tracer_;
+  size_t forward_nodes_;
+};
+
+/// The arguments of one autograd::grad.
+struct Differentiation {
+  Tensors sources, leaves, tangents;
+
+  Differentiation(Tracer& tracer, const Order& order, const BackwardVariant& variant) {
+    for (size_t i = 0; i < order.sources.size(); ++i) {
+      if (!variant.tangents[i]) continue;
+      sources.push_back(order.sources[i]);
+      tangents.push_back(tracer.add_tangent(*variant.tangents[i]));
+    }
+    for (size_t i = 0; i < order.leaves.size(); ++i)
+      if (variant.wanted[i]) leaves.push_back(order.leaves[i]);
+  }
+};
+
+/// Some second derivatives may not exist, and a backward that asks only for others must find what it reads: so each source and each leaf is tried alone.
+Tensors gradients_that_exist(Tracer& tracer, const Differentiation& all) {
+  constexpr size_t most_attempts = 64;
+  Tensors found;
+  if (all.sources.size() + all.leaves.size() > most_attempts) return found;
+  auto attempt = [&](const Tensors& sources, const Tensors& leaves, const Tensors& tangents) {
+    try {
+      for (at::Tensor& gradient : tracer.differentiate(sources, leaves, tangents)) found.push_back(std::move(gradient));
+    } catch (const std::exception&) {
+    }
+  };
+  for (size_t i = 0; i < all.sources.size(); ++i) attempt({all.sources[i]}, all.leaves, {all.tangents[i]});
+  for (const at::Tensor& leaf : all.leaves) attempt(all.sources, {leaf}, all.tangents);
+  return found;
+}
+
+FunctionalGraph functionalize_behind(const Traced& traced, const Plan& plan, const Tensors& gradients) {
+  const Tracer& tracer = *traced.tracer;
+  auto made = functionalize({tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned), plan.kept_writes, values_of(tracer, gradients)});
+  // Autograd's zeros without memory cannot be added to in place, which is how compiled code sums gradients.
+  static const c10::OperatorHandle zeros = find_op("aten::zeros");
+  for (Node& node : made.graph.nodes())
+    if (node.op.operator_name().name == "aten::_efficientzerotensor") node.op = zeros;
+  return made;
+}
+
 }  // namespace
 
-BackwardVariant expected_variant(const Traced&, const Plan& plan) {
+Order first_order(const Traced& traced, const Plan& plan) {
+  Order order;
+  order.sources = plan.tangent_sources;
+  for (size_t i : plan.gradient_inputs) order.leaves.push_back(traced.tracer->inputs()[i].leaf);
+  return order;
+}
+
+BackwardVariant expected_variant(const Order& order) {
   BackwardVariant variant;
-  for (const at::Tensor& source : plan.tangent_sources) variant.tangents.push_back(expected_tangent(source));
-  variant.wanted.assign(plan.gradient_inputs.size(), true);
+  for (const at::Tensor& source : order.sources) variant.tangents.push_back(expected_tangent(source));
+  variant.wanted.assign(order.leaves.size(), true);
   return variant;
 }
 
@@ -74,41 +135,69 @@ JointGraph make_inference_graph(const Traced& traced, const Plan& plan) {
   return result;
 }
 
-std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, const BackwardVariant& variant) {
+std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, const Order& order, const BackwardVariant& variant) {
   count("joint_trace");
   Tracer& tracer = *traced.tracer;
-  const size_t primals = tracer.graph().inputs().size();
-  struct Restore {
-    Tracer& tracer;
-    size_t nodes;
-    ~Restore() { tracer.truncate(nodes); }
-  } restore{tracer, traced.forward_nodes};
-
-  Tensors sources, tangents, inputs;
-  for (size_t i = 0; i < variant.tangents.size(); ++i) {
-    if (!variant.tangents[i]) continue;
-    sources.push_back(plan.tangent_sources[i]);
-    tangents.push_back(tracer.add_tangent(*variant.tangents[i]));
-  }
-  for (size_t i = 0; i < plan.gradient_inputs.size(); ++i)
-    if (variant.wanted[i]) inputs.push_back(tracer.inputs()[plan.gradient_inputs[i]].leaf);
+  const size_t inputs = tracer.inputs().size();
+  Continued continued(traced, order);
+  Differentiation wanted(tracer, order, variant);
   const auto start = std::chrono::steady_clock::now();
-  Tensors gradients = tracer.differentiate(sources, inputs, tangents);
+  Tensors gradients = tracer.differentiate(wanted.sources, wanted.leaves, wanted.tangents);
   const std::chrono::duration<double> recording = std::chrono::steady_clock::now() - start;
   tracer.settle_captures();
-  if (tracer.inputs().size() > primals) return std::nullopt;
+  if (tracer.inputs().size() > inputs) return std::nullopt;
 
   JointGraph result;
   result.record_seconds = recording.count();
   result.nodes_recorded = tracer.graph().nodes().size();
-  FunctionalGraph functional =
-      functionalize({tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned), plan.kept_writes, values_of(tracer, gradients)});
+  FunctionalGraph functional = functionalize_behind(traced, plan, gradients);
   result.reads_offsets = functional.reads_offsets;
   result.eager_saved_bytes = bytes_read_by_backward(tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned));
-  result.joint = {std::move(functional.graph), primals, plan.returned.size()};
+  result.joint = {std::move(functional.graph), inputs + order.tangents.size(), plan.returned.size()};
   const auto& outputs = result.joint.graph.outputs();
   result.gradients.assign(outputs.begin() + int64_t(plan.returned.size()), outputs.end());
   return result;
+}
+
+std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const Order& order, const BackwardVariant& variant) {
+  count("joint_trace");
+  Tracer& tracer = *traced.tracer;
+  const size_t inputs = tracer.inputs().size();
+  Continued continued(traced, order);
+  Differentiation wanted(tracer, order, variant);
+  Tensors gradients = tracer.differentiate_keeping_graph(wanted.sources, wanted.leaves, wanted.tangents);
+
+  NextOrder next;
+  next.tangents = wanted.tangents.size();
+  next.gradients = gradients.size();
+  const auto& nodes = tracer.graph().nodes();
+  next.order.nodes.assign(nodes.begin() + int64_t(traced.forward_nodes), nodes.end());
+  next.order.leaves = order.leaves;
+  next.order.tangents = order.tangents;
+  for (const at::Tensor& tangent : wanted.tangents) {
+    next.order.tangents.push_back(tracer.value_of(tangent));
+    if (tangent.requires_grad()) next.order.leaves.push_back(tangent);
+  }
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined() || !gradients[i].requires_grad()) continue;
+    next.sources.push_back(i);
+    next.order.sources.push_back(gradients[i]);
+  }
+  if (!next.sources.empty()) {
+    Differentiation again(tracer, next.order, expected_variant(next.order));
+    Tensors second;
+    try {
+      second = tracer.differentiate(again.sources, again.leaves, again.tangents);
+    } catch (const std::exception&) {
+      next.complete = false;
+      second = gradients_that_exist(tracer, again);
+    }
+    gradients.insert(gradients.end(), second.begin(), second.end());
+  }
+  tracer.settle_captures();
+  if (tracer.inputs().size() > inputs) return std::nullopt;
+  next.joint = {functionalize_behind(traced, plan, gradients).graph, inputs + order.tangents.size(), plan.returned.size()};
+  return next;
 }
 
 }  // namespace tandem

@@ -33,7 +33,7 @@ class Planner {
       if (node.writes.empty() || facts(node.op).changes_metadata) continue;
       for (const auto& [before, after] : node.writes) {
         written_.insert(trace_.meta(before).storage);
-        if (facts(node.op).hidden_writes.empty()) counted_.insert(trace_.meta(before).storage);
+        if (facts(node.op).counts_writes) counted_.insert(trace_.meta(before).storage);
       }
     }
   }

@@ -12,7 +12,7 @@ detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arg
   try {
     return program(arguments);
   } catch (const c10::Error& error) {
-    if (asks_for_data(error)) refuse_data_access();
+    if (asks_for_data(error.what_without_backtrace())) refuse_data_access();
     throw;
   }
 }

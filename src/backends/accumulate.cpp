@@ -31,7 +31,8 @@ class AccumulatingCall final : public Call {
   void run(at::Tensor* registers, torch::jit::Stack&) const override {
     at::Tensor target = target_.take(registers);
     at::Tensor other = other_.take(registers);
-    bool ours = target.use_count() == 1 && target.storage().use_count() == 1;
+    // Autograd's zeros without memory cannot be written.
+    bool ours = target.use_count() == 1 && !target._is_zerotensor() && target.storage().use_count() == 1;
     if (ours) target.add_(other, alpha_);
     else target = into_ == 0 ? at::add(target, other, alpha_) : at::add(other, target, alpha_);
     if (result_ >= 0) registers[result_] = std::move(target);

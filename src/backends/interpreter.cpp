@@ -65,7 +65,10 @@ class Program::Builder {
 
   ArgumentSlot bind_argument(const Operand& argument) {
     if (auto* value = std::get_if<Value>(&argument)) return *value ? slot(*value) : TensorSlot();
-    if (auto* constant = std::get_if<c10::IValue>(&argument)) return *constant;
+    if (auto* constant = std::get_if<c10::IValue>(&argument)) {
+      if (constant->isTensor()) return TensorSlot{.bound = constant->toTensor()};
+      return *constant;
+    }
     std::vector<TensorSlot> slots;
     for (Value v : std::get<std::vector<Value>>(argument)) slots.push_back(v ? slot(v) : TensorSlot());
     return slots;

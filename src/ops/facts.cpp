@@ -36,16 +36,22 @@ void read_schema(const c10::FunctionSchema& schema, OpFacts& facts) {
     if (result.alias_info() && !result.alias_info()->isWrite()) facts.view = true;
 }
 
-/// Some versions of libtorch lack the tag on these.
-bool has_unknown_sizes(const std::string& name) {
-  static const std::vector<std::string> names = {"aten::_unique", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::unique_dim_consecutive"};
+/// libtorch counts versions in the kernels that it generates for calls in place and for results that are given; its other operators that write do not.
+bool counts_writes(const c10::FunctionSchema& schema, const OpFacts& facts) {
+  bool in_place_or_out = schema.name().ends_with('_') || std::all_of(facts.written.begin(), facts.written.end(), [&](int i) { return schema.arguments()[size_t(i)].kwarg_only(); });
+  return facts.hidden_writes.empty() && (in_place_or_out || !schema.name().starts_with("aten::"));
+}
+
+/// Some versions of libtorch lack the tag on these, and composites have none.
+bool has_unknown_results(const std::string& name) {
+  static const std::vector<std::string> names = {"aten::is_nonzero", "aten::item", "aten::_unique", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::unique_dim_consecutive"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 void read_tags(const c10::OperatorHandle& op, OpFacts& facts) {
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
   facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output) ||
-                         has_unknown_sizes(op.schema().name());
+                         has_unknown_results(op.schema().name());
   facts.changes_metadata = op.hasTag(at::Tag::inplace_view);
 }
 
@@ -63,6 +69,7 @@ OpFacts gather(const c10::OperatorHandle& op) {
   read_schema(op.schema(), facts);
   read_tags(op, facts);
   if (const FactRow* row = find_row(op.operator_name())) read_row(*row, facts);
+  facts.counts_writes = counts_writes(op.schema(), facts);
   // An operator that gives nothing back can only be there for its effect.
   facts.side_effect |= op.schema().returns().empty() && facts.written.empty();
   facts.written.insert(facts.written.end(), facts.hidden_writes.begin(), facts.hidden_writes.end());

@@ -24,6 +24,7 @@ struct OpFacts {
   int cost = 1;                             ///< work per result element, an add being 1
   std::vector<int> hidden_writes;           ///< arguments written although the schema does not say so
   std::vector<int> written;                 ///< arguments written, hidden ones included
+  bool counts_writes = true;                ///< libtorch counts a version of what it writes
   bool random = false;                      ///< draws from a generator
   bool data_dependent = false;              ///< result sizes or values cannot be known ahead
   bool changes_metadata = false;            ///< writes sizes, strides or storage of its first argument (t_, set_, resize_)

@@ -241,6 +241,7 @@ static const FactRow rows[] = {
     {"aten::record_stream", Other, 1, {}, true},
     // Sizes that depend on data for some arguments only: masks as indices; lengths given as tensors.
     {"aten::index.Tensor", Other, 2, {}, false, true},
+    {"aten::one_hot", Other, 2, {}, false, true},
     {"aten::_ctc_loss", Other, 20, {}, false, true},
     {"aten::_ctc_loss.Tensor", Other, 20},
 };

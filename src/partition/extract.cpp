@@ -2,9 +2,13 @@
 
 #include <tandem/error.h>
 
+#include <bit>
+#include <set>
+#include <sstream>
 #include <unordered_map>
 
 #include "ops/facts.h"
+#include "trace/shapes.h"
 
 namespace tandem {
 namespace {
@@ -34,59 +38,104 @@ uint64_t key_of_constant(const c10::IValue& value) {
   return mix(8, text(out.str()));
 }
 
-/// For every value, a number that says how it is computed; equal programs give equal numbers whatever their values are called. Two draws of random numbers differ.
-std::vector<uint64_t> computation_keys(const Joint& joint) {
-  const Graph& graph = joint.graph;
+/// Small ones by what they hold, since folding makes them anew; large ones by where they lie.
+uint64_t key_of_data(const at::Tensor& data) {
+  constexpr size_t most_bytes = 64 * 1024;
+  uint64_t key = mix(13, uint64_t(data.scalar_type()));
+  for (int64_t size : data.sizes()) key = mix(key, uint64_t(size));
+  if (!data.device().is_cpu() || data.nbytes() > most_bytes) return mix(key, uint64_t(reinterpret_cast<uintptr_t>(data.const_data_ptr())));
+  at::Tensor plain = data.contiguous();
+  return mix(key, std::hash<std::string_view>()({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()}));
+}
+
+bool is_draw(const Node& node) { return facts(node.op).random; }
+
+/// For every value, a number that says how it is computed; equal programs give equal numbers whatever their values are called. Two draws of random numbers
+/// differ: no pass leaves one out, so they can be counted.
+std::vector<uint64_t> computation_keys(const Graph& graph) {
   std::vector<uint64_t> keys(graph.value_count(), 0);
   for (size_t i = 0; i < graph.inputs().size(); ++i) keys[graph.inputs()[i].id] = mix(11, i);
-  for (size_t i = 0; i < graph.constants().size(); ++i) keys[graph.constants()[i].first.id] = mix(13, i);
+  for (const auto& [value, data] : graph.constants()) keys[value.id] = key_of_data(data);
   uint64_t draws = 0;
   for (const Node& node : graph.nodes()) {
-    uint64_t key = mix(std::hash<c10::OperatorName>()(node.op.operator_name()), uint64_t(node.phase));
+    uint64_t key = std::hash<c10::OperatorName>()(node.op.operator_name());
     for (const Operand& argument : node.arguments) {
+      auto read = [&](Value v) { key = mix(key, v ? keys[v.id] : 17); };
       if (auto* constant = std::get_if<c10::IValue>(&argument)) key = mix(key, key_of_constant(*constant));
-      else for_each_value(argument, [&](Value v) { key = mix(key, keys[v.id]); });
+      else if (auto* value = std::get_if<Value>(&argument)) read(*value);
+      else for (Value element : std::get<std::vector<Value>>(argument)) read(element);
     }
-    if (facts(node.op).random || !node.writes.empty()) key = mix(key, ++draws);
+    if (is_draw(node)) key = mix(key, ++draws);
     uint64_t result = 0;
     for_each_result(node, [&](Value made) { keys[made.id] = mix(key, ++result); });
   }
   return keys;
 }
 
-class Extractor {
+/// Where in the later graph the values of the earlier one are.
+class Matched {
  public:
-  Extractor(const Joint& joint, const Joint& saved_in, const std::vector<Value>& saved) : joint_(joint), graph_(joint.graph) {
-    std::vector<uint64_t> old_keys = computation_keys(saved_in);
+  Matched(const Joint& joint, const Kept& kept) : joint_(joint), graph_(joint.graph), keys_(computation_keys(graph_)), old_keys_(computation_keys(kept.joint.graph)) {
     std::unordered_map<uint64_t, size_t> position;
-    for (size_t i = 0; i < saved.size(); ++i) position.emplace(old_keys[saved[i].id], i);
-    std::vector<uint64_t> keys = computation_keys(joint);
+    for (size_t i = 0; i < kept.saved.size(); ++i)
+      if (size_t(kept.saved[i].id) < old_keys_.size()) position.emplace(old_keys_[kept.saved[i].id], i);
     saved_as_.assign(graph_.value_count(), -1);
-    maker_.assign(graph_.value_count(), -1);
-    for (size_t id = 0; id < keys.size(); ++id)
-      if (auto found = position.find(keys[id]); keys[id] && found != position.end()) saved_as_[id] = int64_t(found->second);
-    for (size_t n = 0; n < graph_.nodes().size(); ++n)
-      for_each_result(graph_.nodes()[n], [&](Value made) { maker_[made.id] = int64_t(n); });
-    known_.assign(graph_.value_count(), false);
-    for (size_t i = joint.primals; i < graph_.inputs().size(); ++i) known_[graph_.inputs()[i].id] = true;
-    for (const auto& constant : graph_.constants()) known_[constant.first.id] = true;
-    needed_.assign(graph_.nodes().size(), false);
+    for (size_t id = 0; id < keys_.size(); ++id)
+      if (auto found = position.find(keys_[id]); keys_[id] && found != position.end()) saved_as_[id] = int64_t(found->second);
+    for (const Node& node : kept.joint.graph.nodes()) draws_done_ += node.phase == Phase::Forward && is_draw(node);
+    find_makers();
   }
 
-  Extracted run() {
-    std::vector<Value> gradients(graph_.outputs().begin() + int64_t(joint_.forward_outputs), graph_.outputs().end());
-    for (Value gradient : gradients)
-      if (gradient) need(gradient);
+ protected:
+  bool is_tangent_or_constant(Value value) const { return given_[value.id]; }
+  bool was_drawn(size_t node) const { return draw_of_[node] > 0 && draw_of_[node] <= draws_done_; }
+
+  const Joint& joint_;
+  const Graph& graph_;
+  const std::vector<uint64_t> keys_, old_keys_;
+  std::vector<int64_t> saved_as_, maker_;
+
+ private:
+  void find_makers() {
+    maker_.assign(graph_.value_count(), -1);
+    given_.assign(graph_.value_count(), false);
+    draw_of_.assign(graph_.nodes().size(), 0);
+    for (size_t i = joint_.primals; i < graph_.inputs().size(); ++i) given_[graph_.inputs()[i].id] = true;
+    for (const auto& constant : graph_.constants()) given_[constant.first.id] = true;
+    size_t draws = 0;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      for_each_result(graph_.nodes()[n], [&](Value made) { maker_[made.id] = int64_t(n); });
+      if (is_draw(graph_.nodes()[n])) draw_of_[n] = ++draws;
+    }
+  }
+
+  std::vector<bool> given_;
+  std::vector<size_t> draw_of_;              ///< for each node the how manieth draw it is, from 1
+  size_t draws_done_ = 0;
+};
+
+class Extractor : Matched {
+ public:
+  Extractor(const Joint& joint, const Kept& kept) : Matched(joint, kept), known_(graph_.value_count()), needed_(graph_.nodes().size()) {}
+
+  Extracted run(size_t tangents, size_t gradients) {
+    std::vector<Value> outputs(graph_.outputs().begin() + int64_t(joint_.forward_outputs), graph_.outputs().end());
+    for (Value output : outputs)
+      if (output) need(output);
+    const bool alone = tangents == 0 && gradients == 0;
     Extracted result;
-    result.backward = graph_;
+    Graph& graph = result.joint.graph = graph_;
     result.saved = positions_;
     std::vector<Value> inputs = inputs_;
     inputs.insert(inputs.end(), graph_.inputs().begin() + int64_t(joint_.primals), graph_.inputs().end());
-    result.backward.set_inputs(std::move(inputs));
-    result.backward.set_outputs(std::move(gradients));
-    result.backward.nodes().clear();
+    graph.set_inputs(inputs);
+    graph.nodes().clear();
     for (size_t n = 0; n < graph_.nodes().size(); ++n)
-      if (needed_[n]) result.backward.add_node(graph_.nodes()[n]).phase = Phase::Backward;
+      if (needed_[n]) add_node(graph, n, alone);
+    give_own_memory(graph, outputs, gradients);
+    graph.set_outputs(std::move(outputs));
+    result.joint.primals = inputs_.size() + tangents;
+    result.joint.forward_outputs = gradients;
     return result;
   }
 
@@ -96,7 +145,7 @@ class Extractor {
     while (!waiting.empty()) {
       Value value = waiting.back();
       waiting.pop_back();
-      if (known_[value.id]) continue;
+      if (known_[value.id] || is_tangent_or_constant(value)) continue;
       known_[value.id] = true;
       if (saved_as_[value.id] >= 0) {
         inputs_.push_back(value);
@@ -105,26 +154,85 @@ class Extractor {
       }
       const int64_t n = maker_[value.id];
       if (n < 0)
-        throw Error("this backward needs input " + graph_.name(value) + ", which the forward did not keep; call the function again with retain_graph and equal gradients");
+        throw UnsupportedError("this backward needs input " + graph_.name(value) + ", which the forward did not keep; take this gradient inside the compiled function");
       const Node& node = graph_.nodes()[size_t(n)];
-      if (node.phase == Phase::Forward && facts(node.op).random)
-        throw Error("this backward would have to draw the random numbers of " + full_name(node.op) + " again, which the forward did not keep");
+      if (was_drawn(size_t(n)))
+        throw UnsupportedError("this backward would have to draw the random numbers of " + full_name(node.op) + " again, which the forward did not keep; take this "
+                               "gradient inside the compiled function");
       needed_[size_t(n)] = true;
-      for_each_result(node, [&](Value made) { known_[made.id] = true; });
       for_each_argument(node, [&](Value argument) { waiting.push_back(argument); });
     }
   }
 
-  const Joint& joint_;
-  const Graph& graph_;
-  std::vector<int64_t> saved_as_, maker_;
+  /// A node of which one result was kept may run again for the sake of another.
+  void add_node(Graph& graph, size_t n, bool alone) const {
+    Node node = graph_.nodes()[n];
+    if (alone) node.phase = Phase::Backward;
+    auto apart = [&](Value made) {
+      if (saved_as_[made.id] < 0) return made;
+      TensorMeta meta = graph.meta(made);
+      return graph.add_value(std::move(meta));
+    };
+    for (Operand& result : node.results) map_values(result, apart);
+    for (auto& [before, after] : node.writes)
+      if (after != before) after = apart(after);
+    graph.add_node(std::move(node));
+  }
+
+  /// Whoever gets a gradient with a history of its own may write it.
+  static void give_own_memory(Graph& graph, std::vector<Value>& outputs, size_t count) {
+    std::set<int32_t> taken;
+    for (Value input : graph.inputs()) taken.insert(graph.meta(input).storage);
+    for (const auto& constant : graph.constants()) taken.insert(graph.meta(constant.first).storage);
+    for (size_t i = 0; i < count; ++i) {
+      if (!outputs[i] || taken.insert(graph.meta(outputs[i]).storage).second) continue;
+      outputs[i] = std::get<Value>(append_call(graph, find_op("aten::clone"), {outputs[i]}, Phase::Forward).results[0]);
+    }
+  }
+
   std::vector<bool> known_, needed_;
   std::vector<Value> inputs_;
   std::vector<size_t> positions_;
 };
 
+/// Goes through a graph that follows a forward and sees what it reads of it in vain.
+class Search : Matched {
+ public:
+  Search(const Joint& joint, const Kept& kept) : Matched(joint, kept) {
+    auto remember = [&](Value v) { forward_.emplace(old_keys_[v.id], v); };
+    for (size_t i = 0; i < kept.joint.primals; ++i) remember(kept.joint.graph.inputs()[i]);
+    for (const Node& node : kept.joint.graph.nodes())
+      if (node.phase == Phase::Forward) for_each_result(node, remember);
+  }
+
+  std::vector<Value> run() {
+    std::vector<bool> available(graph_.value_count());
+    for (size_t id = 0; id < available.size(); ++id) available[id] = saved_as_[id] >= 0 || is_tangent_or_constant(Value{int32_t(id)});
+    std::set<Value> missing;
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      bool of_forward = false, runs = !was_drawn(n);
+      for_each_result(node, [&](Value made) { of_forward = of_forward || forward_.contains(keys_[made.id]); });
+      for_each_argument(node, [&](Value v) {
+        if (available[v.id]) return;
+        runs = false;
+        if (auto found = forward_.find(keys_[v.id]); !of_forward && found != forward_.end()) missing.insert(found->second);
+      });
+      if (runs || !of_forward) for_each_result(node, [&](Value made) { available[made.id] = true; });
+    }
+    return {missing.begin(), missing.end()};
+  }
+
+ private:
+  std::unordered_map<uint64_t, Value> forward_;   ///< values of the forward that ran, by how they are computed
+};
+
 }  // namespace
 
-Extracted extract_backward(const Joint& joint, const Joint& saved_in, const std::vector<Value>& saved) { return Extractor(joint, saved_in, saved).run(); }
+Extracted extract_backward(const Joint& joint, const Kept& kept) { return Extractor(joint, kept).run(0, 0); }
+
+Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients) { return Extractor(joint, kept).run(tangents, gradients); }
+
+std::vector<Value> missing_values(const Joint& joint, const Kept& kept) { return Search(joint, kept).run(); }
 
 }  // namespace tandem

@@ -1,18 +1,31 @@
-/// Another backward for a forward that already ran.
+/// What is left to run of a joint graph when an earlier forward of the same program already ran.
 #pragma once
 
 #include <tandem/partition.h>
 
 namespace tandem {
 
-/// The part of `joint` that computes its gradients from tangents and from values that an earlier forward of the same program saved.
+/// Values that a forward left behind; `joint` is the graph that they are values of.
+struct Kept {
+  const Joint& joint;
+  const std::vector<Value>& saved;
+};
+
+/// A joint graph whose primals are saved values and tangents.
 struct Extracted {
-  Graph backward;                            ///< takes the saved values it needs, then all tangents
+  Joint joint;                               ///< takes the saved values it needs, then all tangents
   std::vector<size_t> saved;                 ///< which of the saved ones
 };
 
-/// `saved` are values of `saved_in`, a joint graph of the same program; they are found again in `joint` by how they are computed. What was not saved is computed
-/// anew; throws Error when that would need an input or a random number that was not kept.
-Extracted extract_backward(const Joint& joint, const Joint& saved_in, const std::vector<Value>& saved);
+/// The gradients of `joint`, computed from its tangents and from what an earlier forward kept. Kept values are found again by how they are computed. What was
+/// not kept is computed anew; throws UnsupportedError when that would need an input or a random number that was not kept.
+Extracted extract_backward(const Joint& joint, const Kept& kept);
+
+/// The same for gradients that are differentiated in turn: the first `tangents` tangents and the first `gradients` gradients belong to a forward, which
+/// returns memory of its own, and what follows is its backward.
+Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients);
+
+/// Values of the kept forward that `joint` reads although they can neither be found among the kept ones nor be computed from them.
+std::vector<Value> missing_values(const Joint& joint, const Kept& kept);
 
 }  // namespace tandem

@@ -1,39 +1,14 @@
 #include "runtime/entry.h"
 
-#include <tandem/passes.h>
-
-#include <chrono>
 #include <map>
 #include <set>
 
 #include "base/counters.h"
 #include "base/log.h"
-#include "partition/extract.h"
-#include "passes/standard.h"
 #include "runtime/wrappers.h"
 
 namespace tandem {
 namespace {
-
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  double& seconds_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-Graph apply_registered(Graph graph, Stage stage) {
-  for (const Pass& pass : registered_passes(stage)) graph = pass(std::move(graph));
-  return graph;
-}
-
-DecompositionTable wanted_decompositions(const Options& options) {
-  if (options.decompositions) return *options.decompositions;
-  return options.fw_compiler ? DecompositionTable() : find_backend(options.backend)->decompositions();
-}
 
 /// Storages of `values` that belong to none of `owned`, each counted once.
 int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values, const std::vector<Value>& owned) {
@@ -108,13 +83,13 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
 
 /// A backward that eager would refuse is refused when it is called, as eager does; the forward runs.
 std::optional<JointGraph> Entry::differentiate() {
-  expected_ = expected_variant(traced_, plan);
+  const Order order = first_order(traced_, plan);
   try {
     double seconds = 0;
     std::optional<JointGraph> joint;
     {
       Stopwatch watch(seconds);
-      joint = make_joint_graph(traced_, plan, expected_);
+      joint = make_joint_graph(traced_, plan, order, expected_variant(order));
     }
     const double recording = joint ? joint->record_seconds : seconds;
     trace_seconds_ += recording;
@@ -174,49 +149,22 @@ void Entry::name_inputs(const CompileRequest& request) {
 }
 
 void Entry::split_and_compile(JointGraph made) {
-  Graph graph = run_standard_passes(std::move(made.joint.graph), wanted_decompositions(options_), Stage::Joint);
-  joint_ = {std::move(graph), made.joint.primals, made.joint.forward_outputs};
-  if (logs("joint")) log("joint", options_.name + "\n" + joint_.graph.to_string());
   if (logs("contract")) log("contract", options_.name + "\n" + plan.contract.to_string());
-  bool has_backward = trains && !backward_error_;
-  if (has_backward) {
-    count("partition");
-    Partitioner partitioner = options_.partition_fn ? options_.partition_fn : find_partitioner(options_.partitioner);
-    halves_ = partitioner(joint_);
-    halves_.forward = apply_registered(std::move(halves_.forward), Stage::Forward);
-    saved_count = halves_.saved.size();
-    saved_bytes_ = distinct_bytes(halves_.forward, halves_.saved, [&] {
-      std::vector<Value> owned(joint_.graph.inputs());
-      owned.insert(owned.end(), joint_.graph.outputs().begin(), joint_.graph.outputs().begin() + int64_t(joint_.forward_outputs));
-      return owned;
-    }());
-    find_shared_versions();
-  } else {
-    halves_.forward = apply_registered(joint_.graph, Stage::Inference);
-  }
-  forward = compile(halves_.forward, has_backward ? Part::Forward : Part::Inference);
+  first_ = std::make_unique<Derivative>(*this, first_order(traced_, plan));
+  first_->split(std::move(made.joint), backward_error_);
+  forward = first_->forward;
+  saved_count = first_->saved_count();
+  std::vector<Value> owned(first_->joint().graph.inputs());
+  const auto& outputs = first_->joint().graph.outputs();
+  owned.insert(owned.end(), outputs.begin(), outputs.begin() + int64_t(first_->joint().forward_outputs));
+  saved_bytes_ = distinct_bytes(first_->halves().forward, first_->halves().saved, owned);
 }
 
-void Entry::find_shared_versions() {
-  const Graph& graph = halves_.forward;
-  std::map<int32_t, size_t> inputs, outputs;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) inputs.emplace(graph.meta(graph.inputs()[i]).storage, i);
-  for (size_t i = 0; i < joint_.forward_outputs; ++i)
-    if (graph.outputs()[i]) outputs.emplace(graph.meta(graph.outputs()[i]).storage, i);
-  for (size_t s = 0; s < halves_.saved.size(); ++s) {
-    int32_t storage = graph.meta(halves_.saved[s]).storage;
-    if (auto input = inputs.find(storage); input != inputs.end()) {
-      shared_versions.push_back({s, input->second, true});
-    } else if (auto output = outputs.find(storage); output != outputs.end()) {
-      shared_versions.push_back({s, output->second, false});
-    }
-  }
-}
-
-std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part) const {
+std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t order) const {
   static constexpr const char* counter[] = {"compile_forward", "compile_backward", "compile_inference"};
-  count(counter[size_t(part)]);
-  if (logs("graphs")) log("graphs", options_.name + " " + (counter[size_t(part)] + 8) + "\n" + graph.to_string());
+  const char* kind = order > 1 ? "compile_higher_order" : counter[size_t(part)];
+  count(kind);
+  if (logs("graphs")) log("graphs", options_.name + " " + (kind + 8) + "\n" + graph.to_string());
   CompileContext context;
   context.part = part;
   context.graph_id = graph_id_;
@@ -234,50 +182,13 @@ std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part) const 
   return code;
 }
 
-const BackwardCode& Entry::backward(const BackwardVariant& variant) {
-  std::lock_guard lock(backward_mutex_);
-  if (backward_error_) std::rethrow_exception(backward_error_);
-  for (const auto& known : backwards_)
-    if (known->variant == variant) return *known;
-  Stopwatch watch(compile_seconds_);
-  backwards_.push_back(std::make_unique<BackwardCode>(compile_backward(variant)));
-  return *backwards_.back();
-}
-
-BackwardCode Entry::compile_backward(const BackwardVariant& variant) {
-  BackwardCode code{.variant = variant};
-  if (variant == expected_) {
-    code.graph = halves_.backward;
-    for (size_t i = 0; i < saved_count; ++i) code.saved.push_back(i);
-  } else {
-    count("backward_variant");
-    if (auto alive = captures()) traced_.tracer->hold_captures(*alive);
-    auto other = make_joint_graph(traced_, plan, variant);
-    traced_.tracer->release_real_tensors();
-    if (!other) throw UnsupportedError("a backward with other gradients than the first reads tensors that it captured; read them in the forward too");
-    Joint joint{run_standard_passes(std::move(other->joint.graph), wanted_decompositions(options_), Stage::Joint), joint_.primals, joint_.forward_outputs};
-    Extracted extracted = extract_backward(joint, joint_, halves_.saved);
-    code.graph = eliminate_dead_code(std::move(extracted.backward));
-    code.saved = std::move(extracted.saved);
-  }
-  code.graph = apply_registered(std::move(code.graph), Stage::Backward);
-  size_t next = 0;
-  for (bool wanted : variant.wanted) {
-    bool there = wanted && code.graph.outputs()[next];
-    code.gradients.push_back(there ? int64_t(next) : -1);
-    next += wanted;
-  }
-  code.code = compile(code.graph, Part::Backward);
-  return code;
-}
-
 Explanation Entry::explain() {
   Explanation e;
   e.eager_reason = eager_reason;
   if (!eager_reason.empty()) return e;
-  if (trains && !backward_error_) e.backward = backward(expected_).graph;
-  e.joint = joint_.graph;
-  e.forward = halves_.forward;
+  if (trains && !backward_error_) e.backward = first_->backward(first_->expected()).graph;
+  e.joint = first_->joint().graph;
+  e.forward = first_->halves().forward;
   e.contract = plan.contract;
   e.key = traced_.tracer->graph().hash();
   e.saved_bytes = saved_bytes_;

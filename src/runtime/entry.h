@@ -3,9 +3,10 @@
 
 #include <tandem/compiled.h>
 
+#include <chrono>
 #include <mutex>
 
-#include "aot/joint.h"
+#include "runtime/derivative.h"
 #include "runtime/signature.h"
 
 namespace tandem {
@@ -21,13 +22,15 @@ class Wrapper {
   virtual void after(RunningCall& call) const = 0;
 };
 
-/// A compiled backward for one combination of tangents and wanted gradients.
-struct BackwardCode {
-  BackwardVariant variant;
-  std::shared_ptr<Executable> code;
-  std::vector<size_t> saved;                 ///< which saved values it takes, then come the tangents that arrive
-  std::vector<int64_t> gradients;            ///< for each gradient input, which result it is; -1: none
-  Graph graph;
+/// Adds the time that it lives.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// What compiling a program for one signature needs to know.
@@ -59,44 +62,35 @@ class Entry {
   bool changes_metadata = false;             ///< of some input
   bool trains = false;                       ///< outputs get a gradient through the compiled node
 
-  /// Saved values that live in the memory of a graph input or of a returned tensor, and so share its version.
-  struct SharedVersion {
-    size_t saved, owner;
-    bool of_input;
-  };
-  std::vector<SharedVersion> shared_versions;
   size_t saved_count = 0;
 
-  /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's backward would throw.
-  const BackwardCode& backward(const BackwardVariant& variant);
+  /// The program and its first gradient; others lie above it.
+  Derivative& first_derivative() { return *first_; }
 
   Explanation explain();
   /// Throws Error when tracing the program again gives another graph.
   void check_against(const detail::Program& program, const Tensors& arguments);
 
  private:
+  friend class Derivative;
+
   void trace_and_plan(const CompileRequest& request, const Tensors& arguments);
   std::optional<JointGraph> differentiate();
   void read_inputs(const Tensors& arguments);
   void name_inputs(const CompileRequest& request);
   void split_and_compile(JointGraph joint);
-  void find_shared_versions();
-  std::shared_ptr<Executable> compile(const Graph& graph, Part part) const;
-  BackwardCode compile_backward(const BackwardVariant& variant);
+  std::shared_ptr<Executable> compile(const Graph& graph, Part part, size_t order) const;
 
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> captures_;
   Options options_;
   size_t graph_id_;
   Traced traced_;
-  BackwardVariant expected_;
   std::exception_ptr backward_error_;
-  Joint joint_;
-  Partition halves_;
+  std::unique_ptr<Derivative> first_;
   size_t nodes_recorded_ = 0;
   double trace_seconds_ = 0, compile_seconds_ = 0;
   int64_t saved_bytes_ = 0, eager_saved_bytes_ = 0;
-  std::mutex backward_mutex_;
-  std::vector<std::unique_ptr<BackwardCode>> backwards_;
+  std::mutex backward_mutex_;                ///< held while any order is recorded or compiled
 };
 
 }  // namespace tandem

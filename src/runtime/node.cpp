@@ -1,5 +1,7 @@
 #include "runtime/node.h"
 
+#include "base/host.h"
+
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -20,6 +22,7 @@ at::Tensor plain(at::Tensor gradient) {
   return gradient;
 }
 
+/// Whether a tangent requires grad counts only where the gradients are differentiated in turn.
 std::optional<TensorMeta> tangent_meta(const at::Tensor& gradient) {
   if (!gradient.defined()) return std::nullopt;
   TensorMeta meta;
@@ -27,12 +30,37 @@ std::optional<TensorMeta> tangent_meta(const at::Tensor& gradient) {
   meta.device = gradient.device();
   meta.sizes.assign(gradient.sizes().begin(), gradient.sizes().end());
   meta.strides.assign(gradient.strides().begin(), gradient.strides().end());
+  meta.requires_grad = gradient.requires_grad() && c10::GradMode::is_enabled();
   return meta;
+}
+
+Tensors run_without_autocast(Executable& code, Tensors&& inputs, size_t expected) {
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  Tensors results = code.run(std::move(inputs));
+  if (results.size() != expected)
+    throw Error("the compiled backward returned " + std::to_string(results.size()) + " tensors instead of " + std::to_string(expected));
+  return results;
+}
+
+variable_list pick(const Tensors& results, const std::vector<int64_t>& positions, size_t count) {
+  variable_list picked(count);
+  for (size_t i = 0; i < positions.size(); ++i)
+    if (positions[i] >= 0) picked[i] = results[size_t(positions[i])];
+  return picked;
+}
+
+void share_versions(const Derivative& derivative, const Tensors& inputs, const Tensors& results, Tensors& saved) {
+  for (const Derivative::SharedVersion& shared : derivative.shared_versions) {
+    const at::Tensor& owner = shared.of_input ? inputs[shared.owner] : results[shared.owner];
+    at::Tensor& value = saved[shared.saved];
+    if (!value.is_same(owner) && !owner.is_inference()) torch::autograd::impl::set_version_counter(value, torch::autograd::impl::version_counter(owner));
+  }
 }
 
 class CompiledNode final : public torch::autograd::Node {
  public:
-  CompiledNode(std::shared_ptr<Entry> entry, torch::autograd::edge_list&& edges) : Node(std::move(edges)), entry_(std::move(entry)) {}
+  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, torch::autograd::edge_list&& edges)
+      : Node(std::move(edges)), entry_(std::move(entry)), derivative_(derivative) {}
 
   void save(const Tensors& saved, const Tensors& results) {
     saved_.reserve(saved.size());
@@ -43,21 +71,14 @@ class CompiledNode final : public torch::autograd::Node {
   }
 
   variable_list apply(variable_list&& gradients) override {
-    if (c10::GradMode::is_enabled())
-      throw UnsupportedError("a gradient of a gradient cannot be taken through a compiled function (create_graph); take the first gradient inside the "
-                             "compiled function instead");
     if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); })) return variable_list(num_outputs());
     for (at::Tensor& gradient : gradients) gradient = plain(std::move(gradient));
-    const BackwardCode& code = entry_->backward(variant(gradients));
-    Tensors inputs = unpack(code);
-    for (at::Tensor& gradient : gradients)
-      if (gradient.defined()) inputs.push_back(std::move(gradient));
-    c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    Tensors results = code.code->run(std::move(inputs));
-    variable_list out(num_outputs());
-    for (size_t i = 0; i < code.gradients.size(); ++i)
-      if (code.gradients[i] >= 0) out[i] = results[size_t(code.gradients[i])];
-    return out;
+    try {
+      return c10::GradMode::is_enabled() ? run_differentiably(std::move(gradients)) : run(std::move(gradients));
+    } catch (const Error& error) {
+      if (raise_in_host()) raise_in_host()(error);
+      throw;
+    }
   }
 
   void release_variables() override {
@@ -68,6 +89,36 @@ class CompiledNode final : public torch::autograd::Node {
   std::string name() const override { return "tandem::CompiledBackward"; }
 
  private:
+  variable_list run(variable_list&& gradients) {
+    const BackwardCode& code = derivative_.backward(variant(gradients));
+    Tensors inputs = unpack(code.saved, gradients.size());
+    for (at::Tensor& gradient : gradients)
+      if (gradient.defined()) inputs.push_back(std::move(gradient));
+    return pick(run_without_autocast(*code.code, std::move(inputs), code.graph.outputs().size()), code.gradients, num_outputs());
+  }
+
+  /// Under create_graph: the gradients get a node like this one, of the next order.
+  variable_list run_differentiably(variable_list&& gradients) {
+    Derivative& next = derivative_.next(variant(gradients));
+    Tensors inputs = unpack(next.taken, gradients.size());
+    torch::autograd::edge_list edges = next_edges();
+    for (const at::Tensor& gradient : gradients) {
+      if (!gradient.defined()) continue;
+      inputs.push_back(gradient);
+      if (gradient.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(gradient));
+    }
+    Tensors results = run_without_autocast(*next.forward, Tensors(inputs), next.returned + next.saved_count());
+    Tensors saved(std::make_move_iterator(results.begin() + int64_t(next.returned)), std::make_move_iterator(results.end()));
+    results.resize(next.returned);
+    if (!next.differentiable.empty()) {
+      auto node = make_node<CompiledNode>(entry_, next, std::move(edges));
+      for (size_t i : next.differentiable) torch::autograd::set_history(results[i], node);
+      share_versions(next, inputs, results, saved);
+      node->save(saved, results);
+    }
+    return pick(results, next.gradients, num_outputs());
+  }
+
   BackwardVariant variant(const variable_list& gradients) const {
     BackwardVariant variant;
     variant.tangents.reserve(gradients.size());
@@ -77,18 +128,19 @@ class CompiledNode final : public torch::autograd::Node {
   }
 
   /// When this is the last backward through the node, each value dies at its last use inside the compiled code, as in eager.
-  Tensors unpack(const BackwardCode& code) {
+  Tensors unpack(const std::vector<size_t>& wanted, size_t tangents) {
     std::lock_guard lock(mutex_);
     Tensors inputs;
-    inputs.reserve(code.saved.size() + code.variant.tangents.size());
-    for (size_t i : code.saved) inputs.push_back(saved_[i].unpack(getptr()));
+    inputs.reserve(wanted.size() + tangents);
+    for (size_t i : wanted) inputs.push_back(saved_[i].unpack(getptr()));
     if (!torch::autograd::get_current_graph_task_keep_graph()) {
       for (SavedVariable& saved : saved_) saved.reset_data();
     }
     return inputs;
   }
 
-  std::shared_ptr<Entry> entry_;
+  std::shared_ptr<Entry> entry_;             ///< owns the derivative
+  Derivative& derivative_;
   std::vector<SavedVariable> saved_;
 };
 
@@ -99,17 +151,13 @@ void attach_compiled_node(RunningCall& call) {
   torch::autograd::edge_list edges;
   edges.reserve(entry.plan.gradient_inputs.size());
   for (size_t i : entry.plan.gradient_inputs) edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[i]));
-  auto node = make_node<CompiledNode>(call.entry, std::move(edges));
+  auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), std::move(edges));
   for (size_t i : entry.plan.differentiable) torch::autograd::set_history(call.results[i], node);
   call.node = node;
 }
 
 void save_values(RunningCall& call) {
-  for (const Entry::SharedVersion& shared : call.entry->shared_versions) {
-    const at::Tensor& owner = shared.of_input ? call.inputs[shared.owner] : call.results[shared.owner];
-    at::Tensor& saved = call.saved[shared.saved];
-    if (!saved.is_same(owner) && !owner.is_inference()) torch::autograd::impl::set_version_counter(saved, torch::autograd::impl::version_counter(owner));
-  }
+  share_versions(call.entry->first_derivative(), call.inputs, call.results, call.saved);
   static_cast<CompiledNode&>(*call.node).save(call.saved, call.results);
   call.saved.clear();
 }

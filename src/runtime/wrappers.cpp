@@ -2,6 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <optional>
 
 #include "aot/views.h"
 #include "runtime/node.h"
@@ -56,14 +59,21 @@ class WriteBack final : public Wrapper {
     const auto& inputs = call.entry->plan.contract.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].data_written || inputs[i].write_kept) continue;
-      at::AutoGradMode grad(inputs[i].write_recorded);
-      if (inputs[i].write_uncounted) {
-        at::AutoDispatchBelowADInplaceOrView below;
-        call.inputs[i].copy_(call.results[inputs[i].returned]);
-      } else {
-        call.inputs[i].copy_(call.results[inputs[i].returned]);
-      }
+      write(call.inputs[i], call.results[inputs[i].returned], inputs[i]);
     }
+  }
+
+ private:
+  static void write(const at::Tensor& input, const at::Tensor& result, const InputRole& role) {
+    // A copy that autograd sees would give the old contents a gradient of zeros, and adding those changes -0; a view's history is its base's, which only a copy rewrites.
+    const bool seen = role.write_recorded && input.is_view();
+    {
+      at::AutoGradMode grad(seen);
+      std::optional<at::AutoDispatchBelowADInplaceOrView> below;
+      if (role.write_uncounted) below.emplace();
+      input.copy_(result);
+    }
+    if (role.write_recorded && !seen) torch::autograd::impl::rebase_history(input, torch::autograd::impl::gradient_edge(result));
   }
 };
 

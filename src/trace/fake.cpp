@@ -17,6 +17,7 @@ c10::DispatchKeySet keys_for(c10::Device device, const at::Tensor& meta) {
 
 FakeImpl::FakeImpl(at::Tensor meta_, c10::Device device, Value value_, uint64_t tracer_)
     : TensorImpl(keys_for(device, meta_), meta_.dtype(), device), meta(std::move(meta_)), value(value_), tracer(tracer_) {
+  storage_access_should_throw_ = true;      // code that looks there would find a null
   refresh();
 }
 
@@ -50,11 +51,17 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) {
   refresh();
 }
 
-void FakeImpl::lend_memory(c10::Storage storage) { storage_ = std::move(storage); }
+void FakeImpl::lend_memory(c10::Storage storage) {
+  storage_ = std::move(storage);
+  storage_access_should_throw_ = false;
+}
 
 bool FakeImpl::memory_was_written() const { return storage_ && !c10::impl::cow::is_cow_data_ptr(storage_.unsafeGetStorageImpl()->data_ptr()); }
 
-void FakeImpl::take_memory_back() { storage_ = c10::Storage(); }
+void FakeImpl::take_memory_back() {
+  storage_ = c10::Storage();
+  storage_access_should_throw_ = true;
+}
 
 FakeImpl* as_fake(const at::Tensor& tensor) {
   auto* impl = tensor.unsafeGetTensorImpl();

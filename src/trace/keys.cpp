@@ -39,7 +39,7 @@ void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torc
   try {
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit), stack);
   } catch (const c10::Error& error) {
-    if (!asks_for_data(error)) throw;
+    if (!asks_for_data(error.what_without_backtrace())) throw;
     remember_failure([&] { refuse_data_access(op); });
   }
 }

@@ -164,7 +164,14 @@ std::string source_line(void* const*, int) { return {}; }
 
 }  // namespace
 
+std::function<std::string()>& host_location() {
+  static auto* source = new std::function<std::string()>;
+  return *source;
+}
+
 std::string user_location() {
+  if (host_location())
+    if (std::string place = host_location()(); !place.empty()) return place;
   if (std::string place = script_location(); !place.empty()) return place;
   std::array<void*, 256> frames;
   int count = backtrace(frames.data(), static_cast<int>(frames.size()));

@@ -1,4 +1,5 @@
 // One operator call, from the dispatcher to a node of the graph.
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <c10/core/InferenceMode.h>
@@ -30,6 +31,7 @@ class RecordedCall {
 
   void run() {
     if (facts_.data_dependent) return answer_or_refuse();
+    refuse_random_under_hooks();
     refuse_other_memory();
     read_arguments();
     refuse_masks();
@@ -86,6 +88,12 @@ class RecordedCall {
     } else {
       read_constant(i, argument);
     }
+  }
+
+  /// Checkpointing sets such hooks and draws the numbers again, from a generator that it has set back.
+  void refuse_random_under_hooks() const {
+    if (facts_.random && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
+      throw RunEagerly(full_name(op_) + " draws random numbers under hooks on saved tensors" + called_at());
   }
 
   /// Memory that is replaced or resized is no view of anything.

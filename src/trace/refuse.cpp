@@ -34,12 +34,13 @@ std::string called_at() {
 void refuse_data_dependent(const c10::OperatorHandle& op) {
   if (outermost && !(*outermost == op) && !facts(*outermost).data_dependent)
     throw RunEagerly(full_name(*outermost) + " reads data (" + shown(op) + ")" + called_at());
-  throw UnsupportedError(shown(op) + " makes sizes or values that depend on the data, which cannot be known ahead of time" + called_at() +
+  std::string name = outermost && !(*outermost == op) ? full_name(*outermost) + " (" + full_name(op) + ")" : shown(op);
+  throw UnsupportedError(name + " makes sizes or values that depend on the data, which cannot be known ahead of time" + called_at() +
                          "; compute it outside the compiled function");
 }
 
-bool asks_for_data(const c10::Error& error) {
-  return std::string_view(error.what_without_backtrace()).find("data pointer of Tensor that doesn't have storage") != std::string_view::npos;
+bool asks_for_data(std::string_view error) {
+  return error.find("data pointer of Tensor that doesn't have storage") != error.npos || error.find("Cannot access storage of FakeImpl") != error.npos;
 }
 
 void refuse_data_access(const c10::OperatorHandle& op) { throw RunEagerly(full_name(op) + " reads the memory of its arguments directly" + called_at()); }

@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <string>
+#include <string_view>
 
 namespace tandem {
 
@@ -25,7 +26,7 @@ std::string called_at();
 [[noreturn]] void refuse_data_dependent(const c10::OperatorHandle& op);
 
 /// Whether libtorch complained that a fake has no memory to point to.
-bool asks_for_data(const c10::Error& error);
+bool asks_for_data(std::string_view error);
 
 /// An operator reads memory directly: throws RunEagerly.
 [[noreturn]] void refuse_data_access(const c10::OperatorHandle& op);

@@ -1,6 +1,7 @@
 #include "trace/shapes.h"
 
 #include "ops/facts.h"
+#include "trace/meta_kernel.h"
 #include "trace/rules/helpers.h"
 #include "trace/stand_in.h"
 
@@ -36,7 +37,7 @@ enum class Form : uint8_t { Functional, InPlace, Out };
 struct Knowledge {
   ShapeRule rule = nullptr;
   Form form = Form::Functional;
-  bool has_meta_kernel = false;
+  std::optional<c10::KernelFunction> meta_kernel;
   std::atomic<bool> meta_kernel_missing = false;   ///< libtorch said it had one, then threw
   std::atomic<bool> meta_kernel_worked = false;
   bool steady = false;                             ///< its Meta kernel works for all arguments or for none
@@ -84,7 +85,7 @@ std::unique_ptr<Knowledge> learn(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   knowledge->rule = find_shape_rule(full_name(op));
   if (!knowledge->rule && schema.is_mutable() && !schema.arguments().empty()) find_rule_of_functional_form(op, *knowledge);
-  knowledge->has_meta_kernel = op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+  knowledge->meta_kernel = find_meta_kernel(op);
   knowledge->returns = schema.returns().size();
   Kind kind = facts(op).kind;
   knowledge->pointwise = kind == Kind::Pointwise && !schema.is_mutable();
@@ -115,12 +116,14 @@ void check_fits(const at::Tensor& target, const at::Tensor& result) {
               " can't be cast to the desired output type ", target.scalar_type());
 }
 
-void write_in_place(ShapeCall& call) {
+/// False when the result does not fit.
+bool write_in_place(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
   const at::Tensor& result = call.results[0].toTensor();
-  TORCH_CHECK(self.sizes() == result.sizes(), "output with shape ", self.sizes(), " doesn't match the broadcast shape ", result.sizes());
+  if (self.sizes() != result.sizes()) return false;
   check_fits(self, result);
   call.results.assign(1, call.arguments[0]);
+  return true;
 }
 
 void write_out(ShapeCall& call) {
@@ -139,14 +142,16 @@ void write_out(ShapeCall& call) {
   }
 }
 
-/// False when the rule leaves this call to others.
-bool ask_rule(const Knowledge& knowledge, ShapeCall& call) {
+/// `Misfit`: the result of a call in place has other sizes than its target. Most kernels refuse that, some resize, and only the kernel itself says which.
+enum class Answer : uint8_t { Given, LeftToOthers, Misfit };
+
+Answer ask_rule(const Knowledge& knowledge, ShapeCall& call) {
   knowledge.rule(call);
-  if (call.results.empty() && knowledge.returns) return false;
-  if (knowledge.form == Form::InPlace) write_in_place(call);
+  if (call.results.empty() && knowledge.returns) return Answer::LeftToOthers;
+  if (knowledge.form == Form::InPlace && !write_in_place(call)) return Answer::Misfit;
   if (knowledge.form == Form::Out) write_out(call);
   call.arguments = std::move(call.results);
-  return true;
+  return Answer::Given;
 }
 
 using Operands = c10::SmallVector<const at::Tensor*, 4>;
@@ -190,10 +195,12 @@ bool says_kernel_is_missing(const c10::Error& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) || std::string_view(error.what_without_backtrace()).starts_with("DispatchStub: unsupported device type");
 }
 
-void run_meta_kernel(const c10::OperatorHandle& op, torch::jit::Stack& stack) { op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack); }
+void run_meta_kernel(const c10::OperatorHandle& op, const Knowledge& knowledge, torch::jit::Stack& stack) {
+  knowledge.meta_kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+}
 
 bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {
-  if (!knowledge.has_meta_kernel || knowledge.meta_kernel_missing.load(std::memory_order_relaxed)) return false;
+  if (!knowledge.meta_kernel || knowledge.meta_kernel_missing.load(std::memory_order_relaxed)) return false;
   // TensorIterator on the CPU copies what it must cast before it looks at strides; a Meta kernel does not.
   bool may_copy = knowledge.pointwise && device.is_cpu() && may_copy_operands(operands_of(stack));
   // Asked again with these where the kernel turns out to be missing, or where operands are copied.
@@ -201,10 +208,18 @@ bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::D
   torch::jit::Stack kept;
   if (!certain) kept = stack;
   if (knowledge.device_argument >= 0 && (!knowledge.takes_tensors || !stack[knowledge.device_argument].isNone())) stack[knowledge.device_argument] = c10::Device(c10::kMeta);
+  bool missing = false;
   try {
-    run_meta_kernel(op, stack);
+    run_meta_kernel(op, knowledge, stack);
   } catch (const c10::Error& error) {
-    if (certain || !says_kernel_is_missing(error)) throw;
+    missing = says_kernel_is_missing(error);
+    if (certain || !missing) throw;
+  } catch (const std::exception&) {
+    // A composite kernel came upon a Meta kernel that Python registered, and that one raised: the real kernel knows better.
+    missing = op.operator_name().getNamespace() == "aten";
+    if (certain || !missing) throw;
+  }
+  if (missing) {
     knowledge.meta_kernel_missing = true;
     stack = std::move(kept);
     return false;
@@ -212,7 +227,7 @@ bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::D
   if (!certain) knowledge.meta_kernel_worked = true;
   if (may_copy && stack[0].isTensor() && copy_cast_operands(kept, stack[0].toTensor().scalar_type())) {
     stack = std::move(kept);
-    run_meta_kernel(op, stack);
+    run_meta_kernel(op, knowledge, stack);
   }
   return true;
 }
@@ -252,7 +267,9 @@ std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device
   std::vector<c10::Device> devices(knowledge.returns, device);
   if (knowledge.rule) {
     ShapeCall call(op, device, stack);
-    if (ask_rule(knowledge, call)) {
+    Answer answer = ask_rule(knowledge, call);
+    if (answer == Answer::Misfit) return run_on_stand_ins(op, device, stack);
+    if (answer == Answer::Given) {
       for (size_t i = 0; call.cpu_results >> i; ++i)
         if (call.cpu_results >> i & 1) devices[i] = c10::kCPU;
       return devices;

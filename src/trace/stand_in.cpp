@@ -3,6 +3,7 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "ops/facts.h"
+#include "trace/tracer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -101,7 +102,7 @@ class StandIns {
   }
 
   at::Tensor meta(const at::Tensor& real) {
-    if (real.layout() != at::kStrided) throw UnsupportedError("a result with layout " + c10::str(real.layout()) + " cannot be traced; use dense tensors.");
+    if (real.layout() != at::kStrided) throw RunEagerly("a result has the layout " + c10::str(real.layout()));
     for (const auto& [meta, stand_in] : pairs_)
       if (stand_in.is_same(real)) return meta;
     TensorMeta geometry = describe(real, c10::kMeta);

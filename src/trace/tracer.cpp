@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "base/autograd.h"
+#include "trace/failure.h"
 #include "trace/shapes.h"
 
 namespace tandem {
@@ -171,6 +172,10 @@ at::Tensor Tracer::twin(const at::Tensor& real) {
 
 at::Tensor Tracer::add_tangent(const TensorMeta& like) {
   at::Tensor tangent = wrap(make_meta(like), like.device);
+  if (like.requires_grad) {
+    tangent.set_requires_grad(true);
+    graph_.meta(value_of(tangent)).requires_grad = true;
+  }
   graph_.add_input(value_of(tangent));
   return tangent;
 }
@@ -186,11 +191,48 @@ void Tracer::record(const std::function<void()>& program) {
   program();
 }
 
-Tensors Tracer::differentiate(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
-  Recording recording(*this, Phase::Backward, c10::DispatchKeySet(c10::DispatchKey::Fake));
+namespace {
+
+/// Reading a tensor notes that it requires grad; what the forward recorded must not change with the backwards that are taken of it.
+class KeptMarks {
+ public:
+  explicit KeptMarks(Graph& graph) : graph_(graph) {
+    for (size_t id = 0; id < graph.value_count(); ++id) marks_.push_back(graph.meta(Value{int32_t(id)}).requires_grad);
+  }
+  ~KeptMarks() {
+    for (size_t id = 0; id < marks_.size(); ++id) graph_.meta(Value{int32_t(id)}).requires_grad = marks_[id];
+  }
+
+ private:
+  Graph& graph_;
+  std::vector<bool> marks_;
+};
+
+}  // namespace
+
+Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
+  KeptMarks kept(graph_);
+  Recording recording(*this, phase, c10::DispatchKeySet(c10::DispatchKey::Fake));
   // Eager calls the backward outside the region in which the forward was autocast.
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  return torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
+  last_failure() = nullptr;
+  Tensors found;
+  try {
+    found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/phase == Phase::Forward, /*allow_unused=*/true);
+  } catch (...) {
+    rethrow_refusal();
+    throw;
+  }
+  rethrow_refusal();
+  return found;
+}
+
+Tensors Tracer::differentiate(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
+  return gradients(Phase::Backward, outputs, inputs, tangents);
+}
+
+Tensors Tracer::differentiate_keeping_graph(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
+  return gradients(Phase::Forward, outputs, inputs, tangents);
 }
 
 void Tracer::lift_arguments(size_t count, torch::jit::Stack& stack) {
@@ -259,7 +301,7 @@ void Tracer::release_real_tensors() {
 void Tracer::hold_captures(const Tensors& captures) {
   size_t next = 0;
   for (TracedInput& input : inputs_)
-    if (input.captured) input.real = captures[next++];
+    if (input.captured && next < captures.size()) input.real = captures[next++];
   index_twins();
 }
 
@@ -274,6 +316,11 @@ void Tracer::truncate(size_t nodes) {
   std::vector<Value> inputs;
   for (const TracedInput& input : inputs_) inputs.push_back(input.value);
   graph_.set_inputs(std::move(inputs));
+}
+
+void Tracer::resume(const std::vector<Node>& nodes, const std::vector<Value>& tangents) {
+  graph_.nodes().insert(graph_.nodes().end(), nodes.begin(), nodes.end());
+  for (Value tangent : tangents) graph_.add_input(tangent);
 }
 
 }  // namespace tandem

@@ -45,8 +45,10 @@ class Tracer {
 
   /// Records the gradients of `outputs` along `tangents` with respect to `inputs`; undefined where there is none. The fake graph is kept.
   Tensors differentiate(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents);
+  /// The same, and the gradients carry an autograd graph of their own: what is recorded is the forward of another order.
+  Tensors differentiate_keeping_graph(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents);
 
-  /// A fake of this geometry that is a new input of the graph.
+  /// A fake of this geometry that is a new input of the graph, and requires grad where the description says so.
   at::Tensor add_tangent(const TensorMeta& meta);
 
   /// The fake that stands for a real tensor inside this trace, made when first asked for.
@@ -74,6 +76,8 @@ class Tracer {
   const Graph& graph() const { return graph_; }
   /// Forgets the nodes after the first `nodes`, and the tangents.
   void truncate(size_t nodes);
+  /// Knows nodes again that were recorded and forgotten, and the tangents that they read.
+  void resume(const std::vector<Node>& nodes, const std::vector<Value>& tangents);
 
   /// The tracer that this thread is recording with, or null.
   static Tracer* current();
@@ -86,6 +90,7 @@ class Tracer {
   friend class Recording;
   friend class RecordedCall;
 
+  Tensors gradients(Phase phase, const Tensors& outputs, const Tensors& inputs, const Tensors& tangents);
   at::Tensor wrap(at::Tensor meta, c10::Device device);
   Value add_value(const at::Tensor& meta, c10::Device device);
   int32_t storage_id(const c10::Storage& meta_storage);

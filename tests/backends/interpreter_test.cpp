@@ -181,6 +181,18 @@ TEST(Interpreter, TheSameValueTwiceInACall) {
   EXPECT_TRUE(out[1].is_same(out[2]));
 }
 
+TEST(Interpreter, ANumberWrappedAsATensorIsPassedAsOne) {
+  at::Tensor number = at::scalar_tensor(2.5, at::kDouble);
+  number.unsafeGetTensorImpl()->set_wrapped_number(true);
+  Writer w;
+  Value x = w.input({3}, at::kFloat);
+  w.graph.set_outputs({w.call("aten::mul.Tensor", {x, c10::IValue(number)})});
+  at::Tensor input = at::rand({3});
+  at::Tensor result = Program(w.graph).run({input})[0];
+  EXPECT_EQ(result.scalar_type(), at::kFloat);
+  EXPECT_TRUE(at::equal(result, input * 2.5));
+}
+
 TEST(Interpreter, AWrongNumberOfInputsIsAnError) {
   Writer w;
   w.graph.set_outputs({w.call("aten::sin", {w.input({3})})});

@@ -100,6 +100,8 @@ TEST(Facts, schemas_and_tags_are_read) {
   EXPECT_EQ(facts(op("aten::native_batch_norm")).hidden_writes, std::vector<int>({3, 4}));
   EXPECT_EQ(facts(op("aten::_native_batch_norm_legit")).written, std::vector<int>({3, 4}));
   EXPECT_TRUE(facts(op("aten::_native_batch_norm_legit")).hidden_writes.empty());
+  for (const char* name : {"aten::add_.Tensor", "aten::add.out"}) EXPECT_TRUE(facts(op(name)).counts_writes) << name;
+  for (const char* name : {"aten::native_batch_norm", "aten::_native_batch_norm_legit"}) EXPECT_FALSE(facts(op(name)).counts_writes) << name;
   EXPECT_TRUE(facts(op("aten::view")).view);
   EXPECT_FALSE(facts(op("aten::add_.Tensor")).view);
   EXPECT_FALSE(facts(op("aten::view_copy")).view);

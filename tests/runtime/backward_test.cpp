@@ -87,12 +87,6 @@ TEST_F(Backward, TangentsOfEveryLayout) {
     EXPECT_TRUE(same_values(torch::autograd::grad({transposed({x})[0]}, {x}, {tangent})[0], torch::autograd::grad({fn({x})[0]}, {x}, {tangent})[0]));
 }
 
-TEST_F(Backward, AGradientOfAGradientIsRefusedClearly) {
-  at::Tensor y = fast({a, b, c})[0].sum();
-  EXPECT_TRUE(contains(message<UnsupportedError>([&] { torch::autograd::grad({y}, {a}, {}, true, /*create_graph=*/true); }), "create_graph"));
-  EXPECT_TRUE(torch::autograd::grad({y}, {a})[0].defined());
-}
-
 TEST_F(Backward, OfAComplexFunction) {
   Callable fn = [](const Tensors& in) { return Tensors{at::complex(in[0], in[1]).mul(at::complex(in[1], in[2]).conj()).abs()}; };
   Compiled fast(fn, {});

@@ -22,6 +22,16 @@ TEST(Writes, B2_TheWrittenInputIsReturned) {
   compare_both([](const Tensors& in) { in[0].mul_(2); return Tensors{in[0]}; }, square);
 }
 
+TEST(Writes, AWriteGivesTheOldContentsNoGradientOfItsOwn) {
+  Callable zeros = [](const Tensors& in) { in[0].mul_(at::zeros({2})); return Tensors{in[0]}; };
+  auto gradient = [](const Callable& f) {
+    at::Tensor x = at::ones({2}).requires_grad_();
+    at::Tensor y = f({x.clone()})[0];
+    return torch::autograd::grad({y}, {x}, {at::full({2}, -1.0)})[0].signbit();
+  };
+  EXPECT_TRUE(at::equal(gradient(Compiled(zeros, {})), gradient(zeros)));
+}
+
 TEST(Writes, B3_TwoOfThreeAreWritten) {
   compare_both([](const Tensors& in) { in[0].mul_(2); in[2].mul_(2); return Tensors{in[0] + in[1] + in[2]}; },
                [](bool rg) { return non_leaves({{3, 3}, {3, 3}, {3, 3}}, {rg, rg, rg}); });
@@ -29,6 +39,20 @@ TEST(Writes, B3_TwoOfThreeAreWritten) {
 
 TEST(Writes, B4_AnOutArgument) {
   compare([](const Tensors& in) { at::Tensor out = in[1]; at::sin_out(out, in[0]); return Tensors{out}; }, non_leaves({{3}, {3}}, {false, false}));
+}
+
+TEST(Writes, StatisticsAreWrittenWithoutAVersion) {
+  Callable fn = [](const Tensors& in) {
+    at::Tensor mean = in[1], variance = in[2];
+    return Tensors{std::get<0>(at::_native_batch_norm_legit(in[0], {}, {}, mean, variance, true, 0.1, 1e-5))};
+  };
+  auto versions = [](const Callable& f) {
+    Tensors in{at::arange(12, at::kFloat).view({3, 4}), at::zeros(4), at::ones(4)};
+    std::vector<int64_t> before{in[1]._version(), in[2]._version()};
+    f(in);
+    return std::tuple(in[1]._version() - before[0], in[2]._version() - before[1], in[1].norm().item<float>());
+  };
+  EXPECT_EQ(versions(Compiled(fn, {})), versions(fn));
 }
 
 TEST(Writes, B6_ThroughAViewMadeOutside) {

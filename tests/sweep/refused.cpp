@@ -28,7 +28,6 @@ const std::vector<Refusal>& refusals() {
       {"nonzero", "nonzero", {f({5, 7})}, [](In x) { return at::nonzero(x).to(at::kFloat) * x.sum(); }},
       {"unique", "_unique2", {f({7})}, [](In x) { return std::get<0>(at::_unique2(x.detach())).sum() * x; }},
       {"bincount", "bincount", {f({7}), index({7}, 4)}, [](In x, In i) { return at::bincount(i).to(at::kFloat) * x.sum(); }},
-      {"one_hot", "_local_scalar_dense", {f({5, 7}), index({4}, 5)}, [](In x, In i) { return at::one_hot(i, 5).to(at::kFloat).matmul(x); }},
       {"linalg_lstsq", "linalg_lstsq", {f({5, 3}), f({5, 2})}, [](In a, In b) { return std::get<0>(at::linalg_lstsq(a, b, std::nullopt, "gels")); }},
       {"allclose", "", {f({5}), f({5})}, [](In x, In y) { return at::allclose(x, y) ? x : y; }},
   };
@@ -39,6 +38,7 @@ const std::vector<Refusal>& refusals() {
 const std::vector<Refusal>& uncompiled() {
   static const std::vector<Refusal> rows = {
       {"repeat_interleave", "repeat_interleave", {f({3, 4}), index({3}, 3)}, [](In x, In repeats) { return at::repeat_interleave(x, repeats, 0); }},
+      {"one_hot", "one_hot", {f({5, 7}), index({4}, 5)}, [](In x, In i) { return at::one_hot(i, 5).to(at::kFloat).matmul(x); }},
       {"combinations", "masked_select", {f({4})}, [](In x) { return at::combinations(x); }},
       {"cross_entropy_loss_of_weighted_mean",
        "masked_select",

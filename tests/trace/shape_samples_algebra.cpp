@@ -1,5 +1,7 @@
 #include "trace/shape_samples.h"
 
+#include <ATen/ExpandUtils.h>
+
 namespace tandem::samples {
 
 std::vector<Sample> algebra() {
@@ -16,6 +18,11 @@ std::vector<Sample> algebra() {
     samples.push_back({"aten::_cholesky_solve_helper", {b, a, false}});
     samples.push_back({"aten::linalg_solve_triangular", {a, b, true}});
     samples.push_back({"aten::linalg_solve_triangular", {a, b.mT().contiguous(), true, false}});
+    at::Tensor c = a.to(at::kComplexFloat);
+    for (const at::Tensor& matrix : {c, c.conj(), c.mT().conj(), c.mT().contiguous().mT().conj()}) {
+      samples.push_back({"aten::linalg_solve_triangular", {matrix, b.to(at::kComplexFloat), true}});
+      samples.push_back({"aten::linalg_solve_triangular", {matrix, at::stack({b, b}).to(at::kComplexFloat), true}});
+    }
     samples.push_back({"aten::triangular_solve", {b, a}});
     samples.push_back({"aten::_linalg_solve_ex", {a, b}});
     samples.push_back({"aten::linalg_lstsq", {a, b}});
@@ -38,12 +45,14 @@ std::vector<Sample> algebra() {
   samples.push_back({"aten::addr", {floats({4}), floats({3}), v}});
   samples.push_back({"aten::addbmm", {floats({3, 5}), batch, right}});
   samples.push_back({"aten::addbmm", {floats({5}), batch, right}});
+  samples.push_back({"aten::addbmm_", {floats({3, 5}), batch, right}});
+  samples.push_back({"aten::addbmm_", {floats({5}), batch, right}});
   samples.push_back({"aten::baddbmm", {floats({2, 3, 5}), batch, right}});
   samples.push_back({"aten::_trilinear", {floats({3, 4}), floats({2, 4, 5}), floats({3, 5}), ints({1, 3}), ints({0}), ints({1, 2}), ints({2, 3})}});
   samples.push_back({"aten::conv_tbc", {floats({6, 2, 3}), floats({3, 3, 4}), floats({4}), 1}});
-  for (auto [a, b] : std::vector<std::pair<at::Tensor, at::Tensor>>{{floats({3, 4}), floats({5, 4})}, {floats({2, 3, 4}), floats({1, 5, 4})}, {floats({40, 4}), floats({50, 4})}, {floats({3, 0}), floats({5, 0})}, {floats({2, 3, 4}), floats({2, 5, 4})}}) {
-    std::vector<int64_t> sizes = a.sizes().vec();
-    sizes.back() = b.size(-2);
+  for (auto [a, b] : std::vector<std::pair<at::Tensor, at::Tensor>>{{floats({3, 4}), floats({5, 4})}, {floats({2, 3, 4}), floats({1, 5, 4})}, {floats({40, 4}), floats({50, 4})}, {floats({3, 0}), floats({5, 0})}, {floats({2, 3, 4}), floats({2, 5, 4})}, {floats({0, 3, 4}), floats({5, 4})}, {floats({3, 4}), floats({0, 5, 4})}}) {
+    std::vector<int64_t> sizes = at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
+    sizes.insert(sizes.end(), {a.size(-2), b.size(-2)});
     for (double p : {2.0, 1.0}) {
       samples.push_back({"aten::_cdist_forward", {a, b, p, none}});
       samples.push_back({"aten::_cdist_backward", {floats(sizes), a, b, p, floats(sizes)}});
@@ -69,6 +78,8 @@ std::vector<Sample> algebra() {
 
 std::vector<Sample> others() {
   std::vector<Sample> samples;
+  samples.push_back({"aten::linspace.Tensor_Tensor", {floats({}), floats({}), 5}});
+  samples.push_back({"aten::logspace.Tensor_Scalar", {floats({}), 2.0, 5}});
   for (const at::Tensor& x : {floats({3, 4}), floats({2, 3, 4, 5}), floats({2, 3, 4, 5, 6}), floats({}), floats({0, 3})}) {
     for (auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::Preserve, at::MemoryFormat::ChannelsLast}) {
       samples.push_back({"aten::clone", {x, format}});

@@ -44,7 +44,13 @@ Dims solution_sizes(const at::Tensor& a, const at::Tensor& b) {
 void cholesky_solve(ShapeCall& call) { call.give(column_major(solution_sizes(call.tensor(1), call.tensor(0)), call.tensor(0).scalar_type())); }
 
 void solve_triangular(ShapeCall& call) {
-  call.give(column_major(solution_sizes(call.tensor(0), call.tensor(1)), call.tensor(0).scalar_type()));
+  const at::Tensor& a = call.tensor(0);
+  Dims sizes = solution_sizes(a, call.tensor(1));
+  // Conjugate matrices that are stored by columns are not copied: the kernel solves the transposed system, by rows.
+  Dims batched(sizes.begin(), sizes.end());
+  batched.end()[-1] = batched.end()[-2] = a.size(-1);
+  bool by_rows = a.is_conj() && a.expand(batched).mT().is_contiguous();
+  call.give(by_rows ? make_meta(sizes, a.scalar_type()) : column_major(sizes, a.scalar_type()));
 }
 
 void sum_of_products(ShapeCall& call) { call.give(make_meta({call.tensor(1).size(1), call.tensor(2).size(2)}, call.tensor(1).scalar_type())); }
@@ -64,7 +70,9 @@ void distances_backward(ShapeCall& call) {
   auto sizes = at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
   sizes.push_back(a.size(-2));
   sizes.push_back(a.size(-1));
-  call.give(make_meta(sizes, a.scalar_type()));
+  // Where there is nothing to compute the batches are not broadcast.
+  bool nothing = b.size(-2) == 0 || c10::multiply_integers(sizes) == 0;
+  call.give(nothing ? like(a) : make_meta(sizes, a.scalar_type()));
 }
 
 void own_distances(ShapeCall& call) {

@@ -1,0 +1,13 @@
+/// What a language above C++ does with our errors.
+#pragma once
+
+#include <tandem/error.h>
+
+#include <functional>
+
+namespace tandem {
+
+/// Where such a language sets how an error in a backward, which reaches it through libtorch's engine, becomes one of its own: throws, or returns when it cannot.
+std::function<void(const Error&)>& raise_in_host();
+
+}  // namespace tandem

@@ -1,0 +1,235 @@
+#include "runtime/derivative.h"
+
+#include <tandem/passes.h>
+
+#include <torch/csrc/autograd/variable.h>
+
+#include <map>
+#include <unordered_set>
+
+#include "base/autograd.h"
+#include "base/counters.h"
+#include "base/log.h"
+#include "partition/extract.h"
+#include "passes/standard.h"
+#include "runtime/entry.h"
+
+namespace tandem {
+namespace {
+
+Graph apply_registered(Graph graph, Stage stage) {
+  for (const Pass& pass : registered_passes(stage)) graph = pass(std::move(graph));
+  return graph;
+}
+
+DecompositionTable wanted_decompositions(const Options& options) {
+  if (options.decompositions) return *options.decompositions;
+  return options.fw_compiler ? DecompositionTable() : find_backend(options.backend)->decompositions();
+}
+
+/// Operators whose backward reads other saved values when it is differentiated in turn, or reads them only for some of their outputs.
+bool has_fickle_backward(const Graph& graph) {
+  static const std::vector<std::string_view> prefixes = {"aten::linalg_", "aten::_linalg_", "aten::_thnn_fused_", "aten::cumprod", "aten::prod", "aten::cholesky",
+                                                         "aten::ormqr", "aten::lu_", "aten::triangular_solve", "aten::trace", "aten::scatter_reduce",
+                                                         "aten::index_reduce"};
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return node.op.operator_name().name.starts_with(prefix); });
+  });
+}
+
+/// Whether the program registered hooks on tensors on the way to its results.
+bool has_hooks(const Tensors& results) {
+  std::vector<torch::autograd::Node*> waiting;
+  std::unordered_set<torch::autograd::Node*> seen;
+  auto visit = [&](const NodePtr& node) {
+    if (node && seen.insert(node.get()).second) waiting.push_back(node.get());
+  };
+  for (const at::Tensor& result : results) visit(torch::autograd::impl::gradient_edge(result).function);
+  while (!waiting.empty()) {
+    auto* node = waiting.back();
+    waiting.pop_back();
+    if (!node->tensor_pre_hooks().empty() || !node->pre_hooks().empty() || !node->post_hooks().empty()) return true;
+    for (const auto& edge : node->next_edges()) visit(edge.function);
+  }
+  return false;
+}
+
+/// Which output of a graph is the gradient of each input; only wanted ones have one.
+std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& graph) {
+  std::vector<int64_t> found;
+  size_t next = 0;
+  for (bool asked : wanted) {
+    found.push_back(asked && graph.outputs()[next] ? int64_t(next) : -1);
+    next += asked;
+  }
+  return found;
+}
+
+}  // namespace
+
+/// What `record` gives while the tracer knows the captures that live.
+template <class Record>
+auto Derivative::recorded(const Record& record) const {
+  Tracer& tracer = *entry_.traced_.tracer;
+  struct Release {
+    Tracer& tracer;
+    ~Release() { tracer.release_real_tensors(); }
+  } release{tracer};
+  if (auto alive = entry_.captures()) tracer.hold_captures(*alive);
+  auto made = record();
+  if (!made) throw UnsupportedError("a backward with other gradients than the first reads tensors that it captured; read them in the forward too");
+  return std::move(*made);
+}
+
+/// What the order above will read and the halves do not save becomes one more output of the backward, so that the partitioner provides for it.
+template <class Again>
+void Derivative::keep_for_next_order(const Again& partition_again) {
+  if (!has_fickle_backward(joint_.graph)) return;
+  BackwardVariant most = expected_;
+  for (auto& tangent : most.tangents) tangent->requires_grad = true;
+  std::vector<Value> missing;
+  try {
+    Joint next = with_passes(recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order_, most); }).joint);
+    missing = missing_values(next, {joint_, halves_.saved});
+  } catch (const UnsupportedError& reason) {
+    // Eager may be asked for the next order as well as for this one.
+    if (number_ == 1) throw RunEagerly(std::string("its second derivative cannot be compiled: ") + reason.what());
+  } catch (const std::exception&) {
+    // A next order that cannot be recorded now says so when it is asked for.
+  }
+  if (missing.empty()) return;
+  const size_t gradients = halves_.backward.outputs().size();
+  Joint joint = joint_;
+  std::vector<Value> outputs = joint.graph.outputs();
+  outputs.insert(outputs.end(), missing.begin(), missing.end());
+  joint.graph.set_outputs(std::move(outputs));
+  partition_again(joint);
+  outputs = halves_.backward.outputs();
+  outputs.resize(gradients);
+  halves_.backward.set_outputs(std::move(outputs));
+}
+
+Derivative::Derivative(Entry& entry, Order order) : entry_(entry), number_(1), order_(std::move(order)), expected_(expected_variant(order_)) {}
+
+Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : variant(asked), entry_(below.entry_), number_(below.number_ + 1) {
+  NextOrder next = below.recorded([&] { return make_next_order(entry_.traced_, entry_.plan, below.order_, variant); });
+  order_ = std::move(next.order);
+  expected_ = expected_variant(order_);
+  has_expected_ = next.complete;
+  differentiable = std::move(next.sources);
+  returned = next.gradients;
+  joint_ = with_passes(std::move(next.joint));
+  auto extract_and_partition = [&](const Joint& joint) {
+    Extracted extracted = extract_next_order(joint, {below.joint_, below.halves_.saved}, next.tangents, next.gradients);
+    taken = std::move(extracted.saved);
+    extracted.joint.graph = eliminate_dead_code(std::move(extracted.joint.graph));
+    if (differentiable.empty()) halves_.forward = std::move(extracted.joint.graph);
+    else partition(extracted.joint);
+  };
+  extract_and_partition(joint_);
+  if (!differentiable.empty()) keep_for_next_order(extract_and_partition);
+  find_shared_versions();
+  gradients = positions(variant.wanted, halves_.forward);
+  forward = entry_.compile(halves_.forward, Part::Backward, number_);
+}
+
+Joint Derivative::with_passes(Joint joint) const {
+  joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(entry_.options_), Stage::Joint);
+  if (logs("joint")) log("joint", entry_.options_.name + (number_ > 1 ? " order " + std::to_string(number_) : "") + "\n" + joint.graph.to_string());
+  return joint;
+}
+
+void Derivative::split(Joint joint, std::exception_ptr error) {
+  joint_ = with_passes(std::move(joint));
+  error_ = std::move(error);
+  returned = joint_.forward_outputs;
+  const bool has_backward = !order_.sources.empty() && !order_.leaves.empty() && !error_;
+  if (has_backward) {
+    partition(joint_);
+    keep_for_next_order([this](const Joint& joint) { partition(joint); });
+    find_shared_versions();
+  } else {
+    halves_.forward = apply_registered(joint_.graph, Stage::Inference);
+  }
+  forward = entry_.compile(halves_.forward, has_backward ? Part::Forward : Part::Inference, number_);
+}
+
+void Derivative::partition(const Joint& joint) {
+  count("partition");
+  const Options& options = entry_.options_;
+  halves_ = (options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner))(joint);
+  halves_.forward = apply_registered(std::move(halves_.forward), Stage::Forward);
+}
+
+void Derivative::find_shared_versions() {
+  const Graph& graph = halves_.forward;
+  std::map<int32_t, size_t> inputs, outputs;
+  std::map<Value, size_t> input_itself;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    inputs.emplace(graph.meta(graph.inputs()[i]).storage, i);
+    input_itself.emplace(graph.inputs()[i], i);
+  }
+  for (size_t i = 0; i < returned; ++i)
+    if (graph.outputs()[i]) outputs.emplace(graph.meta(graph.outputs()[i]).storage, i);
+  for (size_t s = 0; s < halves_.saved.size(); ++s) {
+    if (auto itself = input_itself.find(halves_.saved[s]); itself != input_itself.end()) {
+      shared_versions.push_back({s, itself->second, true});
+      continue;
+    }
+    int32_t storage = graph.meta(halves_.saved[s]).storage;
+    if (auto input = inputs.find(storage); input != inputs.end()) {
+      shared_versions.push_back({s, input->second, true});
+    } else if (auto output = outputs.find(storage); output != outputs.end()) {
+      shared_versions.push_back({s, output->second, false});
+    }
+  }
+}
+
+const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
+  std::lock_guard lock(entry_.backward_mutex_);
+  if (error_) std::rethrow_exception(error_);
+  for (const auto& known : backwards_)
+    if (known->variant == asked) return *known;
+  Stopwatch watch(entry_.compile_seconds_);
+  backwards_.push_back(std::make_unique<BackwardCode>(compile_backward(asked)));
+  return *backwards_.back();
+}
+
+BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
+  BackwardCode code{.variant = asked};
+  if (has_expected_ && asked == expected_) {
+    code.graph = halves_.backward;
+    for (size_t i = 0; i < saved_count(); ++i) code.saved.push_back(i);
+  } else {
+    count("backward_variant");
+    JointGraph other = recorded([&] { return make_joint_graph(entry_.traced_, entry_.plan, order_, asked); });
+    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), {joint_, halves_.saved});
+    code.graph = eliminate_dead_code(std::move(extracted.joint.graph));
+    code.saved = std::move(extracted.saved);
+  }
+  code.graph = apply_registered(std::move(code.graph), Stage::Backward);
+  code.gradients = positions(asked.wanted, code.graph);
+  code.code = entry_.compile(code.graph, Part::Backward, number_);
+  return code;
+}
+
+Derivative& Derivative::next(const BackwardVariant& asked) {
+  std::lock_guard lock(entry_.backward_mutex_);
+  if (error_) std::rethrow_exception(error_);
+  for (const auto& known : above_)
+    if (known->variant == asked) return *known;
+  // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
+  if (has_hooks(order_.sources))
+    throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
+                           "call the function as it is for this one");
+  Stopwatch watch(entry_.compile_seconds_);
+  try {
+    above_.push_back(std::make_unique<Derivative>(*this, asked));
+  } catch (const UnsupportedError& reason) {
+    throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) cannot be compiled here; call the function as it is for this one: ") +
+                           reason.what());
+  }
+  return *above_.back();
+}
+
+}  // namespace tandem

@@ -1,0 +1,81 @@
+/// One order of differentiation of a compiled function: the code that computes it, what that saves, and the backwards that read it.
+#pragma once
+
+#include <tandem/compiled.h>
+
+#include "aot/joint.h"
+
+namespace tandem {
+
+class Entry;
+
+/// A compiled backward for one combination of tangents and wanted gradients.
+struct BackwardCode {
+  BackwardVariant variant;
+  std::shared_ptr<Executable> code;
+  std::vector<size_t> saved;                 ///< which saved values it takes, then come the tangents that arrive
+  std::vector<int64_t> gradients;            ///< for each gradient input, which result it is; -1: none
+  Graph graph;
+};
+
+/// Of the first order the forward is the program itself. The forward of every other is the backward of the one below, called under create_graph: its results
+/// are gradients that have a backward in turn.
+class Derivative {
+ public:
+  /// The first order, not split yet.
+  Derivative(Entry& entry, Order order);
+  /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would throw under create_graph.
+  Derivative(const Derivative& below, const BackwardVariant& variant);
+
+  /// Splits the recorded joint graph and compiles its forward. With `error` there is no backward, and asking for one throws it.
+  void split(Joint joint, std::exception_ptr error);
+
+  /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's backward would throw.
+  const BackwardCode& backward(const BackwardVariant& variant);
+  /// The same backward with a derivative of its own.
+  Derivative& next(const BackwardVariant& variant);
+
+  const Joint& joint() const { return joint_; }
+  const Partition& halves() const { return halves_; }
+  const BackwardVariant& expected() const { return expected_; }
+  size_t saved_count() const { return halves_.saved.size(); }
+
+  std::shared_ptr<Executable> forward;
+
+  /// Saved values that live in the memory of a graph input or of a result, and so share its version.
+  struct SharedVersion {
+    size_t saved, owner;
+    bool of_input;
+  };
+  std::vector<SharedVersion> shared_versions;
+
+  // How the forward of a higher order is called.
+  BackwardVariant variant;                   ///< of the order below
+  std::vector<size_t> taken;                 ///< which values saved by the order below it takes, then come the tangents that arrive
+  std::vector<int64_t> gradients;            ///< for each gradient input of the order below, which result it is; -1: none
+  std::vector<size_t> differentiable;        ///< results with a history
+  size_t returned = 0;                       ///< results that are not saved values
+
+ private:
+  template <class Record>
+  auto recorded(const Record& record) const;
+  Joint with_passes(Joint joint) const;
+  void partition(const Joint& joint);
+  template <class Again>
+  void keep_for_next_order(const Again& partition_again);
+  void find_shared_versions();
+  BackwardCode compile_backward(const BackwardVariant& variant);
+
+  Entry& entry_;
+  const size_t number_;                      ///< 1 for the first order
+  Order order_;
+  BackwardVariant expected_;
+  bool has_expected_ = true;                 ///< false: the halves are there for what they save
+  std::exception_ptr error_;
+  Joint joint_;                              ///< from the program's inputs on
+  Partition halves_;
+  std::vector<std::unique_ptr<BackwardCode>> backwards_;
+  std::vector<std::unique_ptr<Derivative>> above_;
+};
+
+}  // namespace tandem

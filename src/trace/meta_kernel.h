@@ -1,0 +1,14 @@
+/// libtorch's own Meta kernels.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+
+namespace tandem {
+
+/// The kernel that tells the shapes of an operator's results, or nothing. For ATen's operators it is libtorch's own even where a host, as Python does for more than a
+/// thousand of them, has put another before it: what is recorded must not depend on who records it.
+std::optional<c10::KernelFunction> find_meta_kernel(const c10::OperatorHandle& op);
+
+}  // namespace tandem
