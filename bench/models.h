@@ -1,4 +1,4 @@
-/// The models that Tandem is measured on, with their inputs; bench/torch_peers.py has the same ones in Python.
+/// The models that Tandem is measured on, with their inputs; bench/torch_models.py has the same ones in Python.
 #pragma once
 
 #include <tandem/graph.h>

@@ -1,6 +1,6 @@
-# libtorch comes from CMAKE_PREFIX_PATH or Torch_DIR; the small libraries from installed packages or from TANDEM_DEPS.
+# libtorch comes from CMAKE_PREFIX_PATH or Torch_DIR, else from the Python in use; the small libraries from installed packages or from TANDEM_DEPS.
 
-find_package(Torch 2.11 REQUIRED)
+find_package(Torch 2.11 REQUIRED HINTS ${TANDEM_PYTHON_TORCH}/share/cmake/Torch)
 find_library(LIBDW dw)
 find_package(Threads REQUIRED)
 

@@ -3,8 +3,9 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${PYTHON:-python3}
 venv=$root/.venv
-requirements=(torch==2.13.0 numpy)
-packages=(build-essential cmake ninja-build ccache python3 libgtest-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libdw-dev libssl-dev
+tools=(scikit-build-core expecttest)  # what the tests of the Python package need
+requirements=(torch==2.13.0 numpy "${tools[@]}")
+packages=(build-essential cmake ninja-build ccache python3 python3-dev libgtest-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libdw-dev libssl-dev
           graphviz librsvg2-bin)
 
 say() { printf '%s\n' "$*"; }
@@ -61,10 +62,29 @@ make_venv() {
 venv_is_usable() { [ "$(cat "$venv/.tandem" 2>/dev/null || say ready)" = ready ] && torch_of "$venv/bin/python" >/dev/null; }
 
 find_torch() {
-  if torch=$(torch_of "$python"); then return; fi
+  if torch=$(torch_of "$python"); then
+    python=$("$python" -c 'import sys; print(sys.executable)')
+    return
+  fi
   venv_is_usable || make_venv
   python=$venv/bin/python
   torch=$(torch_of "$python") || fail "The virtual environment has no usable torch. Remove .venv and try again."
+}
+
+has_tools() {
+  PYTHONPATH=$root/build/python-tools${PYTHONPATH:+:$PYTHONPATH} "$python" -c 'import importlib.util as u, sys
+sys.exit(not all(u.find_spec(name) for name in ("scikit_build_core", "expecttest")))'
+}
+
+# An environment that is ours gets what an older one lacks; another Python is left as it is, and the tools go into the build folder.
+add_tools() {
+  [ -f "$root/build/python/tandem/_build.py" ] || return 0  # no package is built, and CMake said why
+  ! has_tools || return 0
+  local into=(--target "$root/build/python-tools")
+  if [ "$python" = "$venv/bin/python" ] && [ -f "$venv/.tandem" ]; then into=(); fi
+  say "Installing ${tools[*]}"
+  "$python" -m pip install --quiet --disable-pip-version-check "${into[@]}" "${tools[@]}" ||
+    fail "The tests of the Python package need ${tools[*]}. Install them into the Python in use ($python) and try again."
 }
 
 # A file that uses <torch/torch.h> takes up to 2 GB to compile.
@@ -77,10 +97,11 @@ count_jobs() {
 }
 
 configure() {
-  local wanted="$root $torch ${TANDEM_DEPS:-}"
+  local wanted="$root $torch $python ${TANDEM_DEPS:-}"
   [ "$(cat "$root/build/.configured" 2>/dev/null)" != "$wanted" ] || return 0
   rm -rf "$root/build/CMakeCache.txt"
-  cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTorch_DIR="$torch/share/cmake/Torch" -DTANDEM_DEPS="${TANDEM_DEPS:-}"
+  cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTorch_DIR="$torch/share/cmake/Torch" \
+    -DPython_EXECUTABLE="$python" -DTANDEM_DEPS="${TANDEM_DEPS:-}"
   say "$wanted" >"$root/build/.configured"
 }
 

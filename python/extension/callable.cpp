@@ -1,0 +1,127 @@
+#include "callable.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "base/counters.h"
+#include "base/log.h"
+#include "program.h"
+#include "trace/tracer.h"
+
+namespace tandem::python {
+namespace {
+
+/// Weak where Python allows it, so that what the program replaced can die.
+py::object hold(const py::object& object) {
+  PyObject* weak = PyWeakref_NewRef(object.ptr(), nullptr);
+  if (weak) return py::reinterpret_steal<py::object>(weak);
+  PyErr_Clear();
+  return object;
+}
+
+}  // namespace
+
+bool PythonCallable::Variant::is_valid() const {
+  return std::all_of(still_there.begin(), still_there.end(), [](const py::object& held) {
+    return !PyWeakref_CheckRef(held.ptr()) || !py::reinterpret_borrow<py::weakref>(held)().is_none();
+  });
+}
+
+PythonCallable::PythonCallable(py::object original, py::list roots, Options options)
+    : original_(std::move(original)), environment_(share(Environment(std::move(roots)))), options_(std::move(options)) {
+  // Says at once what is wrong with the options.
+  detail::make_function([](const Tensors&) { return detail::Returned(); }, options_);
+}
+
+py::object PythonCallable::call(const py::args& args, const py::kwargs& kwargs) {
+  // Inside another trace a compiled function is the function that it was made of.
+  if (Tracer::current() || !why_not().empty()) return original_(*args, **kwargs);
+  Writer writer(interned_);
+  write(writer, args, kwargs);
+  if (!writer.eager_reason.empty()) {
+    log("compile", options_.name + ": runs as it is: " + writer.eager_reason);
+    return original_(*args, **kwargs);
+  }
+  auto function = find_or_add(writer, args, kwargs);
+  PythonCall running(args, kwargs);
+  return running.finish(run_without_gil([&] { return detail::call(*function, writer.tensors); }));
+}
+
+Explanation PythonCallable::explain(const py::args& args, const py::kwargs& kwargs) {
+  Explanation reason;
+  reason.eager_reason = why_not();
+  if (!reason.eager_reason.empty()) return reason;
+  Writer writer(interned_);
+  write(writer, args, kwargs);
+  reason.eager_reason = writer.eager_reason;
+  if (!reason.eager_reason.empty()) return reason;
+  auto function = find_or_add(writer, args, kwargs);
+  PythonCall running(args, kwargs);
+  return run_without_gil([&] { return detail::explain(*function, writer.tensors); });
+}
+
+/// Modes see every operator of a program, and so must be given the program itself.
+std::string PythonCallable::why_not() const {
+  if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a torch dispatch mode is active";
+  if (at::impl::PythonTorchFunctionTLS::stack_len() > 0) return "a torch function mode is active";
+  return {};
+}
+
+void PythonCallable::write(Writer& writer, const py::args& args, const py::kwargs& kwargs) const {
+  environment_->write(writer);
+  writer.write(args.ptr());
+  writer.write(kwargs.ptr());
+}
+
+std::shared_ptr<detail::Function> PythonCallable::find_or_add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
+  auto found = by_key_.find(writer.key);
+  if (found == by_key_.end()) return add(std::move(writer.key), args, kwargs);
+  if (!found->second->is_valid()) {
+    variants_.erase(found->second);
+    by_key_.erase(found);
+    return add(std::move(writer.key), args, kwargs);
+  }
+  variants_.splice(variants_.begin(), variants_, found->second);
+  return found->second->function;
+}
+
+std::shared_ptr<detail::Function> PythonCallable::add(std::string key, const py::args& args, const py::kwargs& kwargs) {
+  if (!variants_.empty() && logs("signature")) log("signature", options_.name + ": traced again: an argument that is no tensor, or something that the function captured, is another");
+  Variant variant{key, detail::make_function(make_program(original_, environment_, args, kwargs), options_, name_arguments(args, kwargs),
+                                             [environment = environment_](const at::Tensor& tensor) {
+                                               py::gil_scoped_acquire gil;
+                                               return environment->name_of(tensor);
+                                             }),
+                  {}};
+  for (const py::object& object : environment_->named_objects()) variant.still_there.push_back(hold(object));
+  variants_.push_front(std::move(variant));
+  by_key_[std::move(key)] = variants_.begin();
+  if (variants_.size() > options_.max_signatures) {
+    by_key_.erase(variants_.back().key);
+    variants_.pop_back();
+    count("signature_evicted");
+    if (!std::exchange(warned_, true))
+      warn(options_.name + ": more than " + std::to_string(options_.max_signatures) +
+           " signatures; the least recently used are dropped. What keeps changing: an argument that is no tensor, or something that the function captured");
+  }
+  return variants_.front().function;
+}
+
+std::vector<std::string> PythonCallable::name_arguments(const py::args& args, const py::kwargs& kwargs) {
+  std::vector<std::string> names;
+  Writer writer(interned_);
+  writer.names = &names;
+  py::list parameters = py::module_::import("tandem._signature").attr("parameter_names")(original_, args.size());
+  for (size_t i = 0; i < args.size(); ++i) {
+    writer.path = "argument " + std::string(py::str(parameters[i]));
+    writer.write(PyTuple_GET_ITEM(args.ptr(), Py_ssize_t(i)));
+  }
+  for (auto [name, value] : kwargs) {
+    writer.path = "argument " + std::string(py::str(name));
+    writer.write(value.ptr());
+  }
+  return names;
+}
+
+}  // namespace tandem::python

@@ -1,0 +1,243 @@
+#include "environment.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
+
+namespace tandem::python {
+namespace {
+
+PyTypeObject* module_type() {
+  static PyObject* const type = imported("torch.nn", "Module");
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+bool is_module(PyObject* object) { return PyObject_TypeCheck(object, module_type()); }
+
+py::dict attributes_of(PyObject* object) { return py::reinterpret_steal<py::dict>(PyObject_GenericGetDict(object, nullptr)); }
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+
+/// Names of globals that the function's code mentions; most are functions and modules of Python, which count as fixed.
+py::list mentioned_globals(const py::object& function) {
+  py::list names;
+  py::dict globals = function.attr("__globals__");
+  for (py::handle name : function.attr("__code__").attr("co_names"))
+    if (globals.contains(name)) names.append(name);
+  return names;
+}
+
+/// Writes surroundings into a key, and notes what was named by its address there.
+class Walk {
+ public:
+  Walk(Writer& to, std::vector<py::object>* named) : to_(to), named_(named) {}
+
+  void root(PyObject* object) {
+    if (PyMethod_Check(object)) {
+      value(PyMethod_GET_SELF(object));
+      object = PyMethod_GET_FUNCTION(object);
+    }
+    if (is_module(object)) module(object);
+    else if (PyFunction_Check(object)) function(object);
+  }
+
+ private:
+  void function(PyObject* fn) {
+    if (PyObject* cells = PyFunction_GET_CLOSURE(fn))
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) variable(PyCell_GET(PyTuple_GET_ITEM(cells, i)));
+    PyObject* globals = PyFunction_GET_GLOBALS(fn);
+    PyObject* names = reinterpret_cast<PyObject*>(PyFunction_GET_CODE(fn));
+    py::object mentioned = py::reinterpret_steal<py::object>(PyObject_GetAttrString(names, "co_names"));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mentioned.ptr()); ++i) variable(PyDict_GetItem(globals, PyTuple_GET_ITEM(mentioned.ptr(), i)));
+    for (PyObject* defaults : {PyFunction_GET_DEFAULTS(fn), PyFunction_GET_KW_DEFAULTS(fn)})
+      if (defaults) value(defaults);
+  }
+
+  /// Variables that hold functions and the like are the program itself.
+  void variable(PyObject* object) {
+    if (!object) to_.key += 'u';
+    else if (is_module(object)) module(object);
+    else if (THPVariable_Check(object)) to_.write_pointer('v', THPVariable_Unpack(object).unsafeGetTensorImpl());
+    else if (!to_.write_constant(object)) to_.key += '-';
+  }
+
+  void module(PyObject* object) {
+    static PyObject* const parameters = interned("_parameters");
+    static PyObject* const buffers = interned("_buffers");
+    static PyObject* const modules = interned("_modules");
+    name('M', object);
+    py::dict attributes = attributes_of(object);
+    PyObject *key, *item, *children = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(attributes.ptr(), &at, &key, &item);) {
+      if (key == modules) children = item;
+      else if (key == parameters || key == buffers) tensors(item);
+      else value(item);
+    }
+    if (!children) return;
+    for (Py_ssize_t at = 0; PyDict_Next(children, &at, &key, &item);) {
+      if (item != Py_None) module(item);
+      else to_.key += 'N';
+    }
+    to_.key += '.';
+  }
+
+  void tensors(PyObject* dict) {
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &item);) {
+      if (THPVariable_Check(item)) {
+        to_.write_pointer('v', THPVariable_Unpack(item).unsafeGetTensorImpl());
+        to_.check_class(item, "a parameter or buffer");
+      } else {
+        to_.key += 'N';
+      }
+    }
+    to_.key += ';';
+  }
+
+  /// Attributes: numbers by value, tensors and others by identity, containers one level deep.
+  void value(PyObject* object, int depth = 0) {
+    if (THPVariable_Check(object)) return to_.write_pointer('v', THPVariable_Unpack(object).unsafeGetTensorImpl());
+    if (to_.write_constant(object)) return;
+    if (depth < 3 && (PyTuple_Check(object) || PyList_Check(object))) {
+      Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
+      to_.write_simple('L', &size, sizeof size);
+      for (Py_ssize_t i = 0; i < size; ++i) value(PySequence_Fast_GET_ITEM(object, i), depth + 1);
+    } else if (depth < 3 && PyDict_Check(object)) {
+      PyObject *key, *item;
+      to_.key += 'D';
+      for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &item);) value(key, depth + 1), value(item, depth + 1);
+      to_.key += '.';
+    } else {
+      name('o', object);
+    }
+  }
+
+  void name(char tag, PyObject* object) {
+    to_.write_pointer(tag, object);
+    if (named_) named_->push_back(py::reinterpret_borrow<py::object>(object));
+  }
+
+  Writer& to_;
+  std::vector<py::object>* named_;
+};
+
+template <class Visit>
+void for_each_module(const py::object& module, const std::string& prefix, Visit&& visit) {
+  visit(module, prefix);
+  for (auto [name, child] : py::dict(module.attr("_modules")))
+    if (!child.is_none()) for_each_module(py::reinterpret_borrow<py::object>(child), prefix + std::string(py::str(name)) + ".", visit);
+}
+
+}  // namespace
+
+Environment::Environment(py::list roots) : roots_(std::move(roots)) {}
+
+void Environment::write(Writer& to) const {
+  for (py::handle root : roots_) Walk(to, nullptr).root(root.ptr());
+  to.key += '|';
+}
+
+std::vector<py::object> Environment::named_objects() const {
+  std::vector<py::object> objects;
+  Interned interned;
+  Writer ignored(interned);
+  for (py::handle root : roots_) Walk(ignored, &objects).root(root.ptr());
+  return objects;
+}
+
+std::string Environment::name_of(const at::Tensor& tensor) const {
+  std::string found;
+  auto look = [&](const py::object& module, const std::string& prefix) {
+    for (auto [kind, dict] : {std::pair{"parameter ", "_parameters"}, {"buffer ", "_buffers"}})
+      for (auto [name, item] : py::dict(module.attr(dict)))
+        if (THPVariable_Check(item.ptr()) && THPVariable_Unpack(item.ptr()).is_same(tensor)) found = kind + prefix + std::string(py::str(name));
+  };
+  auto look_under = [&](py::handle object) {
+    if (object && is_module(object.ptr())) for_each_module(py::reinterpret_borrow<py::object>(object), "", look);
+  };
+  for (py::handle root : roots_) {
+    look_under(root);
+    if (PyMethod_Check(root.ptr())) look_under(PyMethod_GET_SELF(root.ptr()));
+    if (!PyFunction_Check(root.ptr())) continue;
+    if (PyObject* cells = PyFunction_GET_CLOSURE(root.ptr()))
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) look_under(PyCell_GET(PyTuple_GET_ITEM(cells, i)));
+  }
+  return found;
+}
+
+Surroundings::Surroundings(const Environment& environment) {
+  auto keep = [this](py::handle object, const std::string& name) {
+    if (!object) return;
+    if (is_module(object.ptr())) keep_module(py::reinterpret_borrow<py::object>(object), name);
+    else keep_container(py::reinterpret_borrow<py::object>(object), name);
+  };
+  const std::string enclosing = "a variable of an enclosing function";
+  for (py::handle root : environment.roots()) {
+    keep(root, "");
+    if (PyMethod_Check(root.ptr())) keep(PyMethod_GET_SELF(root.ptr()), "");
+    if (!PyFunction_Check(root.ptr())) continue;
+    py::object function = py::reinterpret_borrow<py::object>(root);
+    if (PyObject* cells = PyFunction_GET_CLOSURE(root.ptr())) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) {
+        py::object cell = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(cells, i));
+        PyObject* contents = PyCell_GET(cell.ptr());
+        kept_.push_back({cell, contents ? py::reinterpret_borrow<py::object>(contents) : py::object(), enclosing});
+        keep(contents, enclosing);
+      }
+    }
+    py::dict globals = function.attr("__globals__");
+    for (py::handle name : mentioned_globals(function)) keep(globals[name], "the global " + std::string(py::str(name)));
+  }
+}
+
+void Surroundings::keep_module(const py::object& module, std::string name) {
+  for_each_module(module, std::move(name), [&](const py::object& part, const std::string& prefix) {
+    if (std::find(seen_.begin(), seen_.end(), part.ptr()) != seen_.end()) return;
+    seen_.push_back(part.ptr());
+    py::dict attributes = attributes_of(part.ptr());
+    kept_.push_back({attributes, attributes.attr("copy")(), "an attribute of module " + (prefix.empty() ? std::string(Py_TYPE(part.ptr())->tp_name) : prefix)});
+    for (auto [key, item] : attributes) keep_container(py::reinterpret_borrow<py::object>(item), "attribute " + prefix + std::string(py::str(key)));
+  });
+}
+
+void Surroundings::keep_container(const py::object& container, const std::string& owner) {
+  if (!PyDict_Check(container.ptr()) && !PyList_CheckExact(container.ptr())) return;
+  kept_.push_back({container, container.attr("copy")(), owner});
+}
+
+namespace {
+
+bool same_items(PyObject* now, PyObject* then) {
+  if (PyList_Check(now)) {
+    if (PyList_GET_SIZE(now) != PyList_GET_SIZE(then)) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(now); ++i)
+      if (PyList_GET_ITEM(now, i) != PyList_GET_ITEM(then, i)) return false;
+    return true;
+  }
+  if (PyDict_Size(now) != PyDict_Size(then)) return false;
+  PyObject *key, *item;
+  for (Py_ssize_t at = 0; PyDict_Next(now, &at, &key, &item);)
+    if (PyDict_GetItem(then, key) != item) return false;
+  return true;
+}
+
+}  // namespace
+
+std::string Surroundings::restore() const {
+  std::string changed;
+  for (const Kept& kept : kept_) {
+    if (PyCell_Check(kept.container.ptr())) {
+      if (PyCell_GET(kept.container.ptr()) == kept.copy.ptr()) continue;
+      PyCell_Set(kept.container.ptr(), kept.copy.ptr());
+    } else {
+      if (same_items(kept.container.ptr(), kept.copy.ptr())) continue;
+      kept.container.attr("clear")();
+      kept.container.attr(PyList_Check(kept.container.ptr()) ? "extend" : "update")(kept.copy);
+    }
+    changed = kept.owner;
+  }
+  return changed;
+}
+
+}  // namespace tandem::python

@@ -1,0 +1,249 @@
+#include "tree.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <bit>
+
+namespace tandem::python {
+namespace {
+
+PyObject* registered_types() {
+  static PyObject* const types = imported("torch.utils._pytree", "SUPPORTED_NODES");
+  return types;
+}
+
+PyObject* symbolic_int() {
+  static PyObject* const type = imported("torch", "SymInt");
+  return type;
+}
+
+bool has_attribute(PyTypeObject* type, const char* name) { return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name) == 1; }
+
+py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py::object>(object); }
+py::object type_of(PyObject* object) { return borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
+
+/// Results of these types hold no tensors.
+bool is_plain(const py::object& constant) {
+  PyObject* o = constant.ptr();
+  if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o) || PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) ||
+      PyType_Check(o) || PySlice_Check(o) || PyRange_Check(o))
+    return true;
+  static PyObject* const types = [] {
+    py::module_ torch = py::module_::import("torch");
+    return py::make_tuple(torch.attr("dtype"), torch.attr("device"), torch.attr("layout"), torch.attr("memory_format"), torch.attr("Generator"), torch.attr("SymInt"),
+                          py::module_::import("enum").attr("Enum"))
+        .release()
+        .ptr();
+  }();
+  return PyObject_IsInstance(o, types) == 1;
+}
+
+}  // namespace
+
+PyObject* imported(const char* module, const char* name) { return py::object(py::module_::import(module).attr(name)).release().ptr(); }
+
+std::optional<uint64_t> Interned::number_of(PyObject* object) {
+  // With its type: 1, True and an enum's 1 are equal to Python and not to a program.
+  py::tuple typed = py::make_tuple(type_of(object), borrowed(object));
+  PyObject* known = PyDict_GetItemWithError(numbers_.ptr(), typed.ptr());
+  if (known) return PyLong_AsUnsignedLongLong(known);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  uint64_t number = numbers_.size();
+  numbers_[typed] = number;
+  return number;
+}
+
+void Writer::write_simple(char tag, const void* bytes, size_t size) {
+  key += tag;
+  key.append(static_cast<const char*>(bytes), size);
+}
+
+bool Writer::write_constant(PyObject* value) {
+  if (value == Py_None) {
+    key += 'N';
+  } else if (PyBool_Check(value)) {
+    key += value == Py_True ? '1' : '0';
+  } else if (PyLong_CheckExact(value)) {
+    int overflow = 0;
+    int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow) return false;
+    write_simple('i', &number, sizeof number);
+  } else if (PyFloat_CheckExact(value)) {
+    double number = PyFloat_AS_DOUBLE(value);
+    write_simple('f', &number, sizeof number);
+  } else if (PyUnicode_CheckExact(value)) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(value, &size);
+    if (!text) {
+      PyErr_Clear();
+      return false;
+    }
+    write_simple('s', &size, sizeof size);
+    key.append(text, size_t(size));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void Writer::write(PyObject* value, Shape* shape) {
+  if (THPVariable_Check(value)) return write_tensor(value, shape);
+  if (shape) shape->object = borrowed(value);
+  if (write_constant(value)) return;
+  if (Py_EnterRecursiveCall(" while a compiled function read its arguments")) throw py::error_already_set();
+  struct Leave {
+    ~Leave() { Py_LeaveRecursiveCall(); }
+  } leave;
+  if (PyList_CheckExact(value) || PyTuple_Check(value)) return write_sequence(value, shape);
+  if (PyDict_CheckExact(value)) return write_dict(value, shape);
+  if (write_registered(value, shape) || write_dataclass(value, shape)) return;
+  if (PySlice_Check(value)) return write_slice(value);
+  if (PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(symbolic_int()))) {
+    py::int_ number(borrowed(value));
+    if (shape) shape->object = number;
+    write_constant(number.ptr());
+    return;
+  }
+  write_opaque(value);
+}
+
+void Writer::check_class(PyObject* tensor, const char* whose) {
+  static PyObject* const parameter = imported("torch.nn", "Parameter");
+  static PyObject* const buffer = imported("torch.nn", "Buffer");
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  if (!THPVariable_CheckExact(tensor) && type != parameter && type != buffer) eager_reason = std::string(whose) + " is a tensor subclass, " + Py_TYPE(tensor)->tp_name;
+}
+
+void Writer::write_tensor(PyObject* value, Shape* shape) {
+  check_class(value, "an argument");
+  key += 'T';
+  tensors.push_back(THPVariable_Unpack(value));
+  if (names) names->push_back(path);
+  if (shape) shape->kind = Shape::Kind::Tensor, shape->object = py::object();
+}
+
+void Writer::write_child(PyObject* value, Shape* shape, const std::string& step) {
+  Shape* child = shape ? &shape->children.emplace_back() : nullptr;
+  size_t length = path.size();
+  if (names) path += step;
+  write(value, child);
+  path.resize(length);
+}
+
+void Writer::write_sequence(PyObject* value, Shape* shape) {
+  bool is_list = PyList_CheckExact(value), is_tuple = PyTuple_CheckExact(value);
+  bool has_fields = !is_list && !is_tuple && has_attribute(Py_TYPE(value), "_fields");
+  if (shape) {
+    shape->kind = is_list ? Shape::Kind::List : has_fields ? Shape::Kind::Fields : Shape::Kind::Tuple;
+    shape->object = type_of(value);
+  }
+  Py_ssize_t size = is_list ? PyList_GET_SIZE(value) : PyTuple_GET_SIZE(value);
+  write_simple(is_list ? 'L' : 'U', &size, sizeof size);
+  if (!is_list && !is_tuple) write_pointer('t', Py_TYPE(value));
+  for (Py_ssize_t i = 0; i < size; ++i)
+    write_child(is_list ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i), shape, names ? "[" + std::to_string(i) + "]" : "");
+}
+
+void Writer::write_dict(PyObject* value, Shape* shape) {
+  if (shape) shape->kind = Shape::Kind::Dict, shape->object = py::object();
+  Py_ssize_t size = PyDict_GET_SIZE(value), at = 0;
+  write_simple('D', &size, sizeof size);
+  PyObject *name, *item;
+  while (PyDict_Next(value, &at, &name, &item)) {
+    if (!write_constant(name)) write_opaque(name);
+    if (shape) shape->keys.push_back(borrowed(name));
+    write_child(item, shape, names ? "[" + std::string(py::repr(name)) + "]" : "");
+  }
+}
+
+bool Writer::write_dataclass(PyObject* value, Shape* shape) {
+  if (PyType_Check(value) || !has_attribute(Py_TYPE(value), "__dataclass_fields__")) return false;
+  if (shape) shape->kind = Shape::Kind::Dataclass, shape->object = type_of(value);
+  write_pointer('C', Py_TYPE(value));
+  for (auto [name, field] : py::dict(borrowed(value).attr("__dataclass_fields__"))) {
+    py::object item = py::getattr(value, name, py::none());
+    if (shape) shape->keys.push_back(borrowed(name.ptr()));
+    write_child(item.ptr(), shape, names ? "." + std::string(py::str(name)) : "");
+  }
+  return true;
+}
+
+/// Types that torch's own pytree knows: ordered dicts, deques, and what users and libraries registered there.
+bool Writer::write_registered(PyObject* value, Shape* shape) {
+  PyObject* entry = PyDict_GetItem(registered_types(), reinterpret_cast<PyObject*>(Py_TYPE(value)));
+  if (!entry) return false;
+  py::object definition = borrowed(entry);
+  py::tuple flat = definition.attr("flatten_fn")(borrowed(value));
+  py::list children(flat[0]);
+  py::object context = flat[1];
+  write_pointer('R', Py_TYPE(value));
+  const size_t before = tensors.size();
+  write(context.ptr());
+  if (tensors.size() != before) eager_reason = std::string("an argument of type ") + Py_TYPE(value)->tp_name + " keeps tensors in what its type calls context";
+  if (shape) shape->kind = Shape::Kind::Registered, shape->object = py::make_tuple(definition.attr("unflatten_fn"), context);
+  Py_ssize_t size = Py_ssize_t(children.size());
+  write_simple('L', &size, sizeof size);
+  for (Py_ssize_t i = 0; i < size; ++i) write_child(PyList_GET_ITEM(children.ptr(), i), shape, names ? "[" + std::to_string(i) + "]" : "");
+  return true;
+}
+
+/// Slices have no hash in every version of Python.
+void Writer::write_slice(PyObject* value) {
+  const auto* slice = reinterpret_cast<PySliceObject*>(value);
+  key += ':';
+  for (PyObject* part : {slice->start, slice->stop, slice->step}) write(part);
+}
+
+void Writer::write_opaque(PyObject* value) {
+  auto number = interned_.number_of(value);
+  if (!number) {
+    eager_reason = std::string("an argument of type ") + Py_TYPE(value)->tp_name + " cannot be told from another one (it has no hash)";
+    return;
+  }
+  write_simple('O', &*number, sizeof *number);
+}
+
+py::object build(const Shape& shape, const at::Tensor*& next) {
+  auto children = [&](auto&& put) {
+    for (size_t i = 0; i < shape.children.size(); ++i) put(i, build(shape.children[i], next));
+  };
+  switch (shape.kind) {
+    case Shape::Kind::Tensor: return py::reinterpret_steal<py::object>(THPVariable_Wrap(*next++));
+    case Shape::Kind::Constant: return shape.object;
+    case Shape::Kind::Dict: {
+      py::dict made;
+      children([&](size_t i, py::object child) { made[shape.keys[i]] = std::move(child); });
+      return made;
+    }
+    case Shape::Kind::Dataclass: {
+      py::object made = shape.object.attr("__new__")(shape.object);
+      static PyObject* const set = imported("builtins", "object");
+      children([&](size_t i, py::object child) { py::handle(set).attr("__setattr__")(made, shape.keys[i], child); });
+      return made;
+    }
+    default: break;
+  }
+  py::list made(shape.children.size());
+  children([&](size_t i, py::object child) { made[i] = std::move(child); });
+  switch (shape.kind) {
+    case Shape::Kind::List: return made;
+    case Shape::Kind::Fields: return shape.object(*made);
+    case Shape::Kind::Registered: return py::tuple(shape.object)[0](made, py::tuple(shape.object)[1]);
+    default: break;
+  }
+  py::tuple fixed(made);
+  return shape.object.ptr() == reinterpret_cast<PyObject*>(&PyTuple_Type) ? py::object(fixed) : shape.object(fixed);
+}
+
+std::string unseen_part(const Shape& shape) {
+  if (shape.kind == Shape::Kind::Constant && !is_plain(shape.object)) return Py_TYPE(shape.object.ptr())->tp_name;
+  for (const Shape& child : shape.children)
+    if (std::string part = unseen_part(child); !part.empty()) return part;
+  return {};
+}
+
+}  // namespace tandem::python

@@ -1,0 +1,85 @@
+/// Python arguments and results taken apart into tensors and the rest, and put together again.
+#pragma once
+
+#include <pybind11/pybind11.h>
+#include <tandem/graph.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tandem::python {
+
+namespace py = pybind11;
+
+/// What a Python module calls `name`, for keeping in a static variable: never dropped, since the interpreter may end before us.
+PyObject* imported(const char* module, const char* name);
+
+/// How a Python value is built around its tensors. Holds Python objects: made and dropped with the GIL held.
+struct Shape {
+  enum class Kind : uint8_t { Tensor, Constant, List, Tuple, Fields, Dict, Dataclass, Registered };
+  Kind kind = Kind::Constant;
+  py::object object;                         ///< the constant; the type of a tuple or dataclass; context and builder of a registered type
+  std::vector<py::object> keys;              ///< of a dict; field names of a dataclass
+  std::vector<Shape> children;
+};
+
+/// Objects that stand in a signature by equality, each under a number of its own.
+class Interned {
+ public:
+  /// Nothing when `object` cannot be hashed.
+  std::optional<uint64_t> number_of(PyObject* object);
+
+ private:
+  py::dict numbers_;
+};
+
+/// Takes values apart: the tensors in order, and everything else as text that is equal for equal values.
+class Writer {
+ public:
+  explicit Writer(Interned& interned) : interned_(interned) {}
+
+  Tensors tensors;
+  std::string key;
+  std::string eager_reason;                  ///< why a call with these values is left to the original; empty when it need not be
+  std::vector<std::string>* names = nullptr; ///< asked for: what the user calls each tensor
+  std::string path;
+
+  void write(PyObject* value, Shape* shape = nullptr);
+  /// Sets eager_reason where this tensor's class may change what operators on it do.
+  void check_class(PyObject* tensor, const char* whose);
+  void write_simple(char tag, const void* bytes, size_t size);
+  void write_pointer(char tag, const void* pointer) { write_simple(tag, &pointer, sizeof pointer); }
+  /// Numbers, strings, nones and tuples of them by value; false for anything else.
+  bool write_constant(PyObject* value);
+
+ private:
+  void write_tensor(PyObject* value, Shape* shape);
+  void write_sequence(PyObject* value, Shape* shape);
+  void write_dict(PyObject* value, Shape* shape);
+  bool write_dataclass(PyObject* value, Shape* shape);
+  bool write_registered(PyObject* value, Shape* shape);
+  void write_slice(PyObject* value);
+  void write_opaque(PyObject* value);
+  void write_child(PyObject* value, Shape* shape, const std::string& step);
+
+  Interned& interned_;
+};
+
+/// The value that `shape` describes, around tensors from `next` on, which is moved past those used.
+py::object build(const Shape& shape, const at::Tensor*& next);
+
+/// Why a result holds something whose tensors, if any, cannot be seen; empty when there is nothing like that.
+std::string unseen_part(const Shape& shape);
+
+/// A pointer to `value` that drops it with the GIL held, on whatever thread.
+template <class T>
+std::shared_ptr<const T> share(T value) {
+  return std::shared_ptr<const T>(new T(std::move(value)), [](const T* kept) {
+    if (!Py_IsInitialized()) return;         // the process ends: the interpreter took its objects along
+    py::gil_scoped_acquire gil;
+    delete kept;
+  });
+}
+
+}  // namespace tandem::python

@@ -1,0 +1,146 @@
+"""torch.compile(backend="tandem"), and torch.compile around what tandem.compile made."""
+
+import unittest
+
+import torch
+import torch._dynamo
+
+import tandem
+import tandem.dynamo
+
+
+def train(function, parameters, inputs, steps=4):
+    optimiser, losses = torch.optim.AdamW(parameters), []
+    for _ in range(steps):
+        loss = function(*inputs)
+        loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+def compiled(function, **options):
+    # By value: the entry point of the same name exists only where the package is installed.
+    return torch.compile(function, backend=tandem.dynamo.backend, **options)
+
+
+class Dynamo(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        tandem.reset()
+
+    def test_training(self):
+        def make():
+            torch.manual_seed(0)
+            return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.GELU(), torch.nn.Linear(8, 1))
+
+        model, twin, x = make(), make(), torch.randn(6, 4)
+        step = compiled(lambda x: model(x).square().mean())
+        got, want = train(step, model.parameters(), [x]), train(lambda x: twin(x).square().mean(), twin.parameters(), [x])
+        self.assertTrue(torch.equal(got, want))
+        self.assertEqual(tandem.counters()["trace"], 1)
+        self.assertEqual(tandem.counters()["compile_backward"], 1)
+
+    def test_graph_breaks(self):
+        def broken(x):
+            y = x.sin()
+            if y.sum().item() > 0:
+                return y.cos()
+            return y.exp()
+
+        function = compiled(broken)
+        for sign in (1, -1, 1):
+            x = torch.full((3,), 0.5 * sign, requires_grad=True)
+            self.assertTrue(torch.equal(function(x), broken(x)))
+
+    def test_sizes_that_change_are_numbers(self):
+        def sized(x):
+            return (x * x.shape[0]).reshape(-1)[: x.shape[1]].sin()
+
+        function = compiled(sized)
+        for rows in (3, 4, 5, 3):
+            x = torch.randn(rows, 4, requires_grad=True)
+            got, want = function(x), sized(x)
+            self.assertTrue(torch.equal(got, want))
+            self.assertTrue(torch.equal(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want))))
+
+    def test_options_are_tandems(self):
+        seen = []
+
+        def compiler(graph, context):
+            seen.append(context.part)
+            return graph.run
+
+        function = compiled(lambda x: x.sin().cos(), options={"fw_compiler": compiler})
+        x = torch.randn(3, requires_grad=True)
+        function(x).sum().backward()
+        self.assertEqual(seen, ["forward", "backward"])
+        with self.assertRaisesRegex(Exception, "colour"):
+            compiled(lambda x: x + 1, options={"colour": "red"})(x)
+        with self.assertRaisesRegex(Exception, "max-autotune"):
+            torch._dynamo.reset()
+            compiled(lambda x: x + 1, mode="max-autotune")(x)
+
+    def test_dynamo_reset_resets_us(self):
+        compiled(lambda x: x + 1)(torch.ones(2))
+        self.assertGreater(tandem.counters()["trace"], 0)
+        torch._dynamo.reset()
+        self.assertEqual(tandem.counters()["trace"], 0)
+
+    def test_custom_functions_and_checkpoints(self):
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient * ctx.saved_tensors[0] * 5
+
+        def program(x):
+            return torch.utils.checkpoint.checkpoint(lambda y: y.sin().exp(), Twice.apply(x), use_reentrant=False)
+
+        function, x = compiled(program), torch.randn(3, requires_grad=True)
+        got, want = function(x), program(x)
+        self.assertTrue(torch.equal(got, want))
+        self.assertTrue(torch.equal(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want))))
+
+    def test_torch_compile_around_a_compiled_function(self):
+        inner = tandem.compile(lambda x: x.sin() * 2)
+        function = torch.compile(lambda x: inner(x).cos(), backend="eager")
+        x = torch.randn(3, requires_grad=True)
+        for _ in range(2):
+            self.assertTrue(torch.equal(function(x), (x.sin() * 2).cos()))
+        self.assertEqual(tandem.counters()["trace"], 1)
+        module = tandem.compile(torch.nn.Linear(3, 3))
+        self.assertTrue(torch.equal(torch.compile(lambda x: module(x) + 1, backend="eager")(x), module(x) + 1))
+
+    def test_fake_tensors_of_python_get_the_original(self):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        function = tandem.compile(lambda x: x.sin() * 2)
+        with FakeTensorMode() as mode:
+            fake = mode.from_tensor(torch.ones(3))
+            self.assertEqual(function(fake).shape, (3,))
+        self.assertIsInstance(function(fake), torch._subclasses.FakeTensor)
+        self.assertTrue(torch.equal(function(torch.ones(3)), torch.ones(3).sin() * 2))
+
+    def test_compiled_autograd_is_right_or_refused(self):
+        from torch._dynamo import compiled_autograd
+
+        function, x = tandem.compile(lambda x: x.sin() * 2), torch.randn(3, requires_grad=True)
+        result = function(x)
+        try:
+            with compiled_autograd._enable(lambda graph: graph):
+                result.sum().backward()
+        except RuntimeError as error:
+            self.assertIn("tandem", str(error))
+            self.assertIn("compiled autograd", str(error))
+        else:
+            self.assertTrue(torch.equal(x.grad, x.detach().cos() * 2))
+
+
+if __name__ == "__main__":
+    unittest.main()
