@@ -6,7 +6,6 @@
 
 #include "base/counters.h"
 #include "base/log.h"
-#include "program.h"
 #include "trace/tracer.h"
 
 namespace tandem::python {
@@ -29,22 +28,22 @@ bool PythonCallable::Variant::is_valid() const {
 }
 
 PythonCallable::PythonCallable(py::object original, py::list roots, Options options)
-    : original_(std::move(original)), environment_(share(Environment(std::move(roots)))), options_(std::move(options)) {
+    : original_{std::move(original), std::move(roots)}, options_(std::move(options)) {
   // Says at once what is wrong with the options.
   detail::make_function([](const Tensors&) { return detail::Returned(); }, options_);
 }
 
 py::object PythonCallable::call(const py::args& args, const py::kwargs& kwargs) {
   // Inside another trace a compiled function is the function that it was made of.
-  if (Tracer::current() || !why_not().empty()) return original_(*args, **kwargs);
+  if (Tracer::current() || !why_not().empty()) return original_.function(*args, **kwargs);
   Writer writer(interned_);
   write(writer, args, kwargs);
   if (!writer.eager_reason.empty()) {
     log("compile", options_.name + ": runs as it is: " + writer.eager_reason);
-    return original_(*args, **kwargs);
+    return original_.function(*args, **kwargs);
   }
   auto function = find_or_add(writer, args, kwargs);
-  PythonCall running(args, kwargs);
+  PythonCall running(original_, args, kwargs, writer.objects);
   return running.finish(run_without_gil([&] { return detail::call(*function, writer.tensors); }));
 }
 
@@ -57,7 +56,7 @@ Explanation PythonCallable::explain(const py::args& args, const py::kwargs& kwar
   reason.eager_reason = writer.eager_reason;
   if (!reason.eager_reason.empty()) return reason;
   auto function = find_or_add(writer, args, kwargs);
-  PythonCall running(args, kwargs);
+  PythonCall running(original_, args, kwargs, writer.objects);
   return run_without_gil([&] { return detail::explain(*function, writer.tensors); });
 }
 
@@ -69,34 +68,29 @@ std::string PythonCallable::why_not() const {
 }
 
 void PythonCallable::write(Writer& writer, const py::args& args, const py::kwargs& kwargs) const {
-  environment_->write(writer);
   writer.write(args.ptr());
   writer.write(kwargs.ptr());
+  Environment{original_.roots, writer.objects}.write(writer);
 }
 
 std::shared_ptr<detail::Function> PythonCallable::find_or_add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
   auto found = by_key_.find(writer.key);
-  if (found == by_key_.end()) return add(std::move(writer.key), args, kwargs);
+  if (found == by_key_.end()) return add(writer, args, kwargs);
   if (!found->second->is_valid()) {
     variants_.erase(found->second);
     by_key_.erase(found);
-    return add(std::move(writer.key), args, kwargs);
+    return add(writer, args, kwargs);
   }
   variants_.splice(variants_.begin(), variants_, found->second);
   return found->second->function;
 }
 
-std::shared_ptr<detail::Function> PythonCallable::add(std::string key, const py::args& args, const py::kwargs& kwargs) {
+std::shared_ptr<detail::Function> PythonCallable::add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
   if (!variants_.empty() && logs("signature")) log("signature", options_.name + ": traced again: an argument that is no tensor, or something that the function captured, is another");
-  Variant variant{key, detail::make_function(make_program(original_, environment_, args, kwargs), options_, name_arguments(args, kwargs),
-                                             [environment = environment_](const at::Tensor& tensor) {
-                                               py::gil_scoped_acquire gil;
-                                               return environment->name_of(tensor);
-                                             }),
-                  {}};
-  for (const py::object& object : environment_->named_objects()) variant.still_there.push_back(hold(object));
+  Variant variant{writer.key, detail::make_function(run_current_call, options_, name_arguments(args, kwargs), name_capture), {}};
+  for (const py::object& object : Environment{original_.roots, writer.objects}.named_objects()) variant.still_there.push_back(hold(object));
   variants_.push_front(std::move(variant));
-  by_key_[std::move(key)] = variants_.begin();
+  by_key_[writer.key] = variants_.begin();
   if (variants_.size() > options_.max_signatures) {
     by_key_.erase(variants_.back().key);
     variants_.pop_back();
@@ -112,7 +106,7 @@ std::vector<std::string> PythonCallable::name_arguments(const py::args& args, co
   std::vector<std::string> names;
   Writer writer(interned_);
   writer.names = &names;
-  py::list parameters = py::module_::import("tandem._signature").attr("parameter_names")(original_, args.size());
+  py::list parameters = py::module_::import("tandem._signature").attr("parameter_names")(original_.function, args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     writer.path = "argument " + std::string(py::str(parameters[i]));
     writer.write(PyTuple_GET_ITEM(args.ptr(), Py_ssize_t(i)));
@@ -122,6 +116,18 @@ std::vector<std::string> PythonCallable::name_arguments(const py::args& args, co
     writer.write(value.ptr());
   }
   return names;
+}
+
+int PythonCallable::visit(visitproc visit, void* arg) const {
+  Py_VISIT(original_.function.ptr());
+  Py_VISIT(original_.roots.ptr());
+  return 0;
+}
+
+void PythonCallable::clear() {
+  variants_.clear();
+  by_key_.clear();
+  original_ = {py::none(), py::list()};
 }
 
 }  // namespace tandem::python

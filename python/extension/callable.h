@@ -6,7 +6,7 @@
 #include <list>
 #include <unordered_map>
 
-#include "environment.h"
+#include "program.h"
 
 namespace tandem::python {
 
@@ -20,7 +20,11 @@ class PythonCallable {
   /// Traces and compiles without running.
   Explanation explain(const py::args& args, const py::kwargs& kwargs);
 
-  const py::object& original() const { return original_; }
+  const py::object& original() const { return original_.function; }
+
+  // For the garbage collector: a program that reaches its own compiled form is a circle.
+  int visit(visitproc visit, void* argument) const;
+  void clear();
 
  private:
   struct Variant {
@@ -31,13 +35,12 @@ class PythonCallable {
   };
 
   std::shared_ptr<detail::Function> find_or_add(Writer& writer, const py::args& args, const py::kwargs& kwargs);
-  std::shared_ptr<detail::Function> add(std::string key, const py::args& args, const py::kwargs& kwargs);
+  std::shared_ptr<detail::Function> add(Writer& writer, const py::args& args, const py::kwargs& kwargs);
   void write(Writer& writer, const py::args& args, const py::kwargs& kwargs) const;
   std::vector<std::string> name_arguments(const py::args& args, const py::kwargs& kwargs);
   std::string why_not() const;
 
-  py::object original_;
-  std::shared_ptr<const Environment> environment_;
+  Original original_;
   Options options_;
   Interned interned_;
   std::list<Variant> variants_;              ///< most recently used first

@@ -15,7 +15,17 @@ PyTypeObject* module_type() {
 
 bool is_module(PyObject* object) { return PyObject_TypeCheck(object, module_type()); }
 
-py::dict attributes_of(PyObject* object) { return py::reinterpret_steal<py::dict>(PyObject_GenericGetDict(object, nullptr)); }
+/// Nothing where an object keeps its attributes elsewhere.
+py::object attributes_of(PyObject* object) {
+  auto attributes = py::reinterpret_steal<py::object>(PyObject_GetAttrString(object, "__dict__"));
+  if (!attributes) PyErr_Clear();
+  return attributes && PyDict_Check(attributes.ptr()) ? attributes : py::object();
+}
+
+/// An instance of a class of the user's, rather than a class, a function or a part of Python.
+bool is_instance(PyObject* object) {
+  return (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) && Py_TYPE(object)->tp_richcompare == PyBaseObject_Type.tp_richcompare && !PyType_Check(object) && !PyCallable_Check(object);
+}
 
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
@@ -35,11 +45,12 @@ class Walk {
 
   void root(PyObject* object) {
     if (PyMethod_Check(object)) {
-      value(PyMethod_GET_SELF(object));
+      root(PyMethod_GET_SELF(object));
       object = PyMethod_GET_FUNCTION(object);
     }
     if (is_module(object)) module(object);
     else if (PyFunction_Check(object)) function(object);
+    else instance(object);
   }
 
  private:
@@ -54,10 +65,22 @@ class Walk {
       if (defaults) value(defaults);
   }
 
+  void instance(PyObject* object) {
+    name('I', object);
+    py::object attributes = attributes_of(object);
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; attributes && PyDict_Next(attributes.ptr(), &at, &key, &item);) {
+      if (is_module(item)) module(item);
+      else value(item);
+    }
+    to_.key += '.';
+  }
+
   /// Variables that hold functions and the like are the program itself.
   void variable(PyObject* object) {
     if (!object) to_.key += 'u';
     else if (is_module(object)) module(object);
+    else if (is_instance(object)) instance(object);
     else if (THPVariable_Check(object)) to_.write_pointer('v', THPVariable_Unpack(object).unsafeGetTensorImpl());
     else if (!to_.write_constant(object)) to_.key += '-';
   }
@@ -67,7 +90,7 @@ class Walk {
     static PyObject* const buffers = interned("_buffers");
     static PyObject* const modules = interned("_modules");
     name('M', object);
-    py::dict attributes = attributes_of(object);
+    py::object attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
     PyObject *key, *item, *children = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(attributes.ptr(), &at, &key, &item);) {
       if (key == modules) children = item;
@@ -122,6 +145,8 @@ class Walk {
   std::vector<py::object>* named_;
 };
 
+std::string type_name(const py::object& object) { return Py_TYPE(object.ptr())->tp_name; }
+
 template <class Visit>
 void for_each_module(const py::object& module, const std::string& prefix, Visit&& visit) {
   visit(module, prefix);
@@ -131,19 +156,20 @@ void for_each_module(const py::object& module, const std::string& prefix, Visit&
 
 }  // namespace
 
-Environment::Environment(py::list roots) : roots_(std::move(roots)) {}
-
 void Environment::write(Writer& to) const {
-  for (py::handle root : roots_) Walk(to, nullptr).root(root.ptr());
-  to.key += '|';
+  Walk walk(to, nullptr);
+  for (py::handle root : roots) walk.root(root.ptr());
+  for (const py::object& object : objects) walk.root(object.ptr());
 }
 
 std::vector<py::object> Environment::named_objects() const {
-  std::vector<py::object> objects;
+  std::vector<py::object> named;
   Interned interned;
   Writer ignored(interned);
-  for (py::handle root : roots_) Walk(ignored, &objects).root(root.ptr());
-  return objects;
+  Walk walk(ignored, &named);
+  for (py::handle root : roots) walk.root(root.ptr());
+  for (const py::object& object : objects) walk.root(object.ptr());
+  return named;
 }
 
 std::string Environment::name_of(const at::Tensor& tensor) const {
@@ -156,49 +182,70 @@ std::string Environment::name_of(const at::Tensor& tensor) const {
   auto look_under = [&](py::handle object) {
     if (object && is_module(object.ptr())) for_each_module(py::reinterpret_borrow<py::object>(object), "", look);
   };
-  for (py::handle root : roots_) {
+  auto look_around = [&](py::handle root) {
     look_under(root);
     if (PyMethod_Check(root.ptr())) look_under(PyMethod_GET_SELF(root.ptr()));
-    if (!PyFunction_Check(root.ptr())) continue;
+    if (!PyFunction_Check(root.ptr())) return;
     if (PyObject* cells = PyFunction_GET_CLOSURE(root.ptr()))
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) look_under(PyCell_GET(PyTuple_GET_ITEM(cells, i)));
-  }
+    PyObject* globals = PyFunction_GET_GLOBALS(root.ptr());
+    for (py::handle name : mentioned_globals(py::reinterpret_borrow<py::object>(root))) look_under(PyDict_GetItem(globals, name.ptr()));
+  };
+  for (py::handle root : roots) look_around(root);
+  for (const py::object& object : objects) look_around(object);
   return found;
 }
 
 Surroundings::Surroundings(const Environment& environment) {
-  auto keep = [this](py::handle object, const std::string& name) {
-    if (!object) return;
-    if (is_module(object.ptr())) keep_module(py::reinterpret_borrow<py::object>(object), name);
-    else keep_container(py::reinterpret_borrow<py::object>(object), name);
-  };
-  const std::string enclosing = "a variable of an enclosing function";
-  for (py::handle root : environment.roots()) {
-    keep(root, "");
-    if (PyMethod_Check(root.ptr())) keep(PyMethod_GET_SELF(root.ptr()), "");
-    if (!PyFunction_Check(root.ptr())) continue;
-    py::object function = py::reinterpret_borrow<py::object>(root);
-    if (PyObject* cells = PyFunction_GET_CLOSURE(root.ptr())) {
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) {
-        py::object cell = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(cells, i));
-        PyObject* contents = PyCell_GET(cell.ptr());
-        kept_.push_back({cell, contents ? py::reinterpret_borrow<py::object>(contents) : py::object(), enclosing});
-        keep(contents, enclosing);
-      }
-    }
-    py::dict globals = function.attr("__globals__");
-    for (py::handle name : mentioned_globals(function)) keep(globals[name], "the global " + std::string(py::str(name)));
+  for (py::handle root : environment.roots) keep(root, "");
+  for (const py::object& object : environment.objects) keep(object, "");
+}
+
+void Surroundings::keep(py::handle handle, const std::string& name) {
+  if (!handle || std::find(seen_.begin(), seen_.end(), handle.ptr()) != seen_.end()) return;
+  py::object object = py::reinterpret_borrow<py::object>(handle);
+  if (PyMethod_Check(handle.ptr())) {
+    keep(PyMethod_GET_SELF(handle.ptr()), name);
+    keep(PyMethod_GET_FUNCTION(handle.ptr()), name);
+  } else if (is_module(handle.ptr())) {
+    for_each_module(object, "", [&](const py::object& part, const std::string& prefix) { keep_attributes(part, "module " + (prefix.empty() ? type_name(part) : prefix), prefix); });
+  } else if (PyFunction_Check(handle.ptr())) {
+    keep_function(object);
+  } else if (is_instance(handle.ptr())) {
+    keep_attributes(object, "an object of class " + type_name(object), "");
+  } else {
+    keep_container(object, name);
   }
 }
 
-void Surroundings::keep_module(const py::object& module, std::string name) {
-  for_each_module(module, std::move(name), [&](const py::object& part, const std::string& prefix) {
-    if (std::find(seen_.begin(), seen_.end(), part.ptr()) != seen_.end()) return;
-    seen_.push_back(part.ptr());
-    py::dict attributes = attributes_of(part.ptr());
-    kept_.push_back({attributes, attributes.attr("copy")(), "an attribute of module " + (prefix.empty() ? std::string(Py_TYPE(part.ptr())->tp_name) : prefix)});
-    for (auto [key, item] : attributes) keep_container(py::reinterpret_borrow<py::object>(item), "attribute " + prefix + std::string(py::str(key)));
-  });
+void Surroundings::keep_function(const py::object& function) {
+  seen_.push_back(function.ptr());
+  const std::string enclosing = "a variable of an enclosing function";
+  if (PyObject* cells = PyFunction_GET_CLOSURE(function.ptr())) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) {
+      py::object cell = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(cells, i));
+      PyObject* contents = PyCell_GET(cell.ptr());
+      kept_.push_back({cell, contents ? py::reinterpret_borrow<py::object>(contents) : py::object(), enclosing});
+      if (contents && !PyFunction_Check(contents)) keep(contents, enclosing);
+    }
+  }
+  py::dict globals = function.attr("__globals__");
+  for (py::handle name : mentioned_globals(function)) {
+    py::object value = globals[name];
+    if (!PyFunction_Check(value.ptr())) keep(value, "the global " + std::string(py::str(name)));
+  }
+}
+
+void Surroundings::keep_attributes(const py::object& object, const std::string& name, const std::string& prefix) {
+  if (std::find(seen_.begin(), seen_.end(), object.ptr()) != seen_.end()) return;
+  seen_.push_back(object.ptr());
+  py::object attributes = attributes_of(object.ptr());
+  if (!attributes) return;
+  kept_.push_back({attributes, attributes.attr("copy")(), "an attribute of " + name});
+  for (auto [key, item] : py::dict(attributes)) {
+    if (is_module(item.ptr())) keep(item, "");
+    else keep_container(py::reinterpret_borrow<py::object>(item), "attribute " + prefix + std::string(py::str(key)));
+  }
 }
 
 void Surroundings::keep_container(const py::object& container, const std::string& owner) {

@@ -5,11 +5,11 @@
 
 namespace tandem::python {
 
-/// The part of the surroundings that is read at every call, so that a change of it is noticed.
-class Environment {
- public:
-  /// `roots`: modules, and functions whose closures and globals count.
-  explicit Environment(py::list roots);
+/// The part of the surroundings that is read at every call, so that a change of it is noticed. What it consists of: modules, functions whose closures and globals count, and
+/// objects whose attributes do.
+struct Environment {
+  const py::list& roots;
+  const std::vector<py::object>& objects;
 
   /// Writes train/eval, which modules, parameters, buffers and tensors there are, and the numbers and strings among attributes and variables.
   void write(Writer& to) const;
@@ -17,13 +17,8 @@ class Environment {
   /// The objects that `write` names by address.
   std::vector<py::object> named_objects() const;
 
-  /// The tensors under the modules with their names: "parameter fc.weight".
+  /// The user's name of a tensor under the modules ("parameter fc.weight"), or an empty string.
   std::string name_of(const at::Tensor& tensor) const;
-
-  const py::list& roots() const { return roots_; }
-
- private:
-  py::list roots_;
 };
 
 /// All attributes and variables as they are now, to be put back when a traced function changed some.
@@ -38,7 +33,9 @@ class Surroundings {
     py::object container, copy;              ///< a dict or a list; a cell with its contents
     std::string owner;
   };
-  void keep_module(const py::object& module, std::string name);
+  void keep(py::handle object, const std::string& name);
+  void keep_function(const py::object& function);
+  void keep_attributes(const py::object& object, const std::string& name, const std::string& prefix);
   void keep_container(const py::object& container, const std::string& owner);
   std::vector<Kept> kept_;
   std::vector<PyObject*> seen_;

@@ -52,6 +52,20 @@ void bind_options(py::module_& m) {
       .def("decompose_by_default", [](Options& o) { o.decompositions = default_decompositions(); });
 }
 
+void show_to_garbage_collector(PyHeapTypeObject* heap_type) {
+  auto* type = &heap_type->ht_type;
+  type->tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type->tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    if (!py::detail::is_holder_constructed(self)) return 0;
+    return py::cast<PythonCallable&>(py::handle(self)).visit(visit, arg);
+  };
+  type->tp_clear = [](PyObject* self) {
+    if (py::detail::is_holder_constructed(self)) py::cast<PythonCallable&>(py::handle(self)).clear();
+    return 0;
+  };
+}
+
 }  // namespace
 }  // namespace tandem::python
 
@@ -62,7 +76,7 @@ PYBIND11_MODULE(_C, m) {
   bind_errors(m);
   bind_graphs(m);
   bind_options(m);
-  py::class_<PythonCallable>(m, "Callable", "A Python function or module with what was compiled of it.")
+  py::class_<PythonCallable>(m, "Callable", "A Python function or module with what was compiled of it.", py::custom_type_setup(show_to_garbage_collector))
       .def(py::init<py::object, py::list, Options>(), py::arg("original"), py::arg("roots"), py::arg("options"))
       .def("__call__", &PythonCallable::call)
       .def("explain", &PythonCallable::explain)

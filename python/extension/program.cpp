@@ -15,12 +15,6 @@ namespace {
 
 thread_local PythonCall* current_call = nullptr;
 
-/// What is needed to call a Python function on other tensors.
-struct Recipe {
-  py::object original;
-  Shape args, kwargs;
-};
-
 /// The caller's hooks on saved tensors wait for the tensors that compiled code saves; those that the program itself sets up work while it is traced.
 class WithoutSavedTensorHooks {
  public:
@@ -105,41 +99,42 @@ void refuse_changed_arguments(const py::tuple& args, const py::dict& kwargs, con
     throw RunEagerly("the function changes a list, dict or object that it was given");
 }
 
-detail::Returned trace(const Recipe& recipe, const Environment& environment, const Tensors& tensors) {
-  const at::Tensor* next = tensors.data();
-  py::tuple args(build(recipe.args, next));
-  py::dict kwargs(build(recipe.kwargs, next));
+}  // namespace
+
+PythonCall::PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const std::vector<py::object>& objects)
+    : original_(original), args_(args), kwargs_(kwargs), objects_(objects), outer_(std::exchange(current_call, this)) {}
+PythonCall::~PythonCall() { current_call = outer_; }
+PythonCall* PythonCall::current() { return current_call; }
+
+detail::Returned PythonCall::trace(const Tensors& fakes) const {
   Interned interned;
-  Writer before(interned);
+  Writer real(interned), before(interned), results(interned);
+  Shape args_shape, kwargs_shape, result_shape;
+  real.write(args_.ptr(), &args_shape);
+  real.write(kwargs_.ptr(), &kwargs_shape);
+  const at::Tensor* next = fakes.data();
+  py::tuple args(build(args_shape, next));
+  py::dict kwargs(build(kwargs_shape, next));
   before.write(args.ptr());
   before.write(kwargs.ptr());
-  Surroundings surroundings(environment);
+  Surroundings surroundings(environment());
   UntouchedGenerator generator;
   py::object result;
   try {
-    result = run_on_fakes(recipe.original, args, kwargs);
+    result = run_on_fakes(original_.function, args, kwargs);
   } catch (...) {
     surroundings.restore();
     generator.restore();
     throw;
   }
+  std::string changed = surroundings.restore();
   if (!generator.restore()) throw RunEagerly("the function seeds the random number generator");
-  if (std::string changed = surroundings.restore(); !changed.empty()) throw RunEagerly("the function changes " + changed);
+  if (!changed.empty()) throw RunEagerly("the function changes " + changed);
   refuse_changed_arguments(args, kwargs, before, interned);
-  Writer writer(interned);
-  Shape shape;
-  writer.write(result.ptr(), &shape);
-  if (std::string part = unseen_part(shape); !part.empty()) throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
-  return {std::move(writer.tensors), share(std::move(shape))};
+  results.write(result.ptr(), &result_shape);
+  if (std::string part = unseen_part(result_shape); !part.empty()) throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
+  return {std::move(results.tensors), share(std::move(result_shape))};
 }
-
-}  // namespace
-
-PythonCall::PythonCall(const py::args& args, const py::kwargs& kwargs) : args_(args), kwargs_(kwargs), outer_(std::exchange(current_call, this)) {}
-PythonCall::~PythonCall() { current_call = outer_; }
-PythonCall* PythonCall::current() { return current_call; }
-
-void PythonCall::run_original(const py::object& original) { result_ = original(*args_, **kwargs_); }
 
 py::object PythonCall::finish(const detail::Returned& returned) {
   if (result_) return std::move(result_);
@@ -147,19 +142,17 @@ py::object PythonCall::finish(const detail::Returned& returned) {
   return build(*static_cast<const Shape*>(returned.structure.get()), next);
 }
 
-detail::Program make_program(const py::object& original, std::shared_ptr<const Environment> environment, const py::args& args, const py::kwargs& kwargs) {
-  Recipe recipe{original, {}, {}};
-  Interned interned;
-  Writer writer(interned);
-  writer.write(args.ptr(), &recipe.args);
-  writer.write(kwargs.ptr(), &recipe.kwargs);
-  return [recipe = share(std::move(recipe)), environment = std::move(environment)](const Tensors& tensors) -> detail::Returned {
-    py::gil_scoped_acquire gil;
-    PyErr_Clear();                           // a backward that could not be recorded leaves its error behind
-    if (Tracer::current()) return trace(*recipe, *environment, tensors);
-    PythonCall::current()->run_original(recipe->original);
-    return {};
-  };
+detail::Returned run_current_call(const Tensors& tensors) {
+  py::gil_scoped_acquire gil;
+  PyErr_Clear();                             // a backward that could not be recorded leaves its error behind
+  if (Tracer::current()) return PythonCall::current()->trace(tensors);
+  PythonCall::current()->run_original();
+  return {};
+}
+
+std::string name_capture(const at::Tensor& tensor) {
+  py::gil_scoped_acquire gil;
+  return PythonCall::current()->environment().name_of(tensor);
 }
 
 }  // namespace tandem::python

@@ -9,10 +9,16 @@
 
 namespace tandem::python {
 
+/// A function or module of Python's and what else it is watched through; the one place that holds them, so that the garbage collector can be shown it.
+struct Original {
+  py::object function;
+  py::list roots;
+};
+
 /// One call on its way through the engine, on this thread.
 class PythonCall {
  public:
-  PythonCall(const py::args& args, const py::kwargs& kwargs);
+  PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const std::vector<py::object>& objects);
   ~PythonCall();
   PythonCall(const PythonCall&) = delete;
 
@@ -21,17 +27,24 @@ class PythonCall {
 
   static PythonCall* current();
   /// Runs the original on the caller's own arguments.
-  void run_original(const py::object& original);
+  void run_original() { result_ = original_.function(*args_, **kwargs_); }
+  /// Runs it on fakes in their place.
+  detail::Returned trace(const Tensors& fakes) const;
+  Environment environment() const { return {original_.roots, objects_}; }
 
  private:
+  const Original& original_;
   const py::args& args_;
   const py::kwargs& kwargs_;
+  const std::vector<py::object>& objects_;
   py::object result_;
   PythonCall* const outer_;
 };
 
-/// The program that calls `original` with arguments like these.
-detail::Program make_program(const py::object& original, std::shared_ptr<const Environment> environment, const py::args& args, const py::kwargs& kwargs);
+/// The program that is run for the current call.
+detail::Returned run_current_call(const Tensors& tensors);
+/// What the user calls a tensor that the current call captured, or an empty string.
+std::string name_capture(const at::Tensor& tensor);
 
 /// Lets go of the GIL while `step` runs; errors become Python's own or children of tandem.Error.
 template <class Step>

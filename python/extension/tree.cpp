@@ -199,6 +199,11 @@ void Writer::write_slice(PyObject* value) {
 }
 
 void Writer::write_opaque(PyObject* value) {
+  if (Py_TYPE(value)->tp_richcompare == PyBaseObject_Type.tp_richcompare) {
+    write_pointer('o', value);
+    objects.push_back(borrowed(value));
+    return;
+  }
   auto number = interned_.number_of(value);
   if (!number) {
     eager_reason = std::string("an argument of type ") + Py_TYPE(value)->tp_name + " cannot be told from another one (it has no hash)";

@@ -41,6 +41,7 @@ class Writer {
 
   Tensors tensors;
   std::string key;
+  std::vector<py::object> objects;           ///< that are equal to themselves alone; the key has their addresses
   std::string eager_reason;                  ///< why a call with these values is left to the original; empty when it need not be
   std::vector<std::string>* names = nullptr; ///< asked for: what the user calls each tensor
   std::string path;

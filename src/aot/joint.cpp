@@ -188,8 +188,9 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
     Tensors second;
     try {
       second = tracer.differentiate(again.sources, again.leaves, again.tangents);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       next.complete = false;
+      if (dynamic_cast<const UnsupportedError*>(&error)) next.refusal = error.what();
       second = gradients_that_exist(tracer, again);
     }
     gradients.insert(gradients.end(), second.begin(), second.end());

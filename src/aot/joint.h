@@ -53,6 +53,7 @@ struct NextOrder {
   size_t gradients = 0;                              ///< how many are wanted
   std::vector<size_t> sources;                       ///< which of the wanted gradients are sources
   bool complete = true;                              ///< the last outputs are the expected gradients of the new order; else of all those that exist
+  std::string refusal;                               ///< why some of them cannot be known ahead, though eager has them; empty when there is no such
 };
 
 /// Records the backward with an autograd graph of its own, and the backward of that; throws what eager would throw under create_graph. Where a second

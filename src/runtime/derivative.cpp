@@ -89,8 +89,9 @@ void Derivative::keep_for_next_order(const Again& partition_again) {
   for (auto& tangent : most.tangents) tangent->requires_grad = true;
   std::vector<Value> missing;
   try {
-    Joint next = with_passes(recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order_, most); }).joint);
-    missing = missing_values(next, {joint_, halves_.saved});
+    NextOrder next = recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order_, most); });
+    if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
+    missing = missing_values(with_passes(std::move(next.joint)), {joint_, halves_.saved});
   } catch (const UnsupportedError& reason) {
     // Eager may be asked for the next order as well as for this one.
     if (number_ == 1) throw RunEagerly(std::string("its second derivative cannot be compiled: ") + reason.what());

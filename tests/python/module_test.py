@@ -1,8 +1,10 @@
 """Compiled modules: an nn.Module that shares everything with the original, read live at every call."""
 
 import copy
+import gc
 import io
 import unittest
+import weakref
 
 import torch
 from torch import nn
@@ -151,9 +153,6 @@ class Modules(unittest.TestCase):
         self.assertTrue(torch.equal(loaded(self.x), self.compiled(self.x)))
 
     def test_a_replaced_parameter_dies(self):
-        import gc
-        import weakref
-
         self.same()
         gone = weakref.ref(self.model[0].weight)
         self.compiled[0].weight = nn.Parameter(torch.randn(8, 4))
@@ -209,6 +208,59 @@ class Attributes(unittest.TestCase):
             self.assertTrue(torch.equal(compiled(x), twin(x)))
             self.assertEqual(model.calls, twin.calls)
             self.assertTrue(torch.equal(model.mean, twin.mean))
+
+    def test_objects_around_a_module(self):
+        class Trainer:
+            def __init__(self):
+                self.model = make()
+                self.scale = 2.0
+                self.steps = 0
+
+            @tandem.compile
+            def loss(self, x):
+                return self.model(x).sum() * self.scale
+
+            @tandem.compile
+            def step(self, x):
+                self.steps += 1
+                return self.model(x)
+
+        trainer, x = Trainer(), torch.randn(3, 4)
+        trainer.model.eval()
+        for scale in (2.0, 3.0):
+            trainer.scale = scale
+            self.assertTrue(torch.equal(trainer.loss(x), trainer.model(x).sum() * scale))
+        self.assertEqual(tandem.explain(Trainer.loss, trainer, x).eager_reason, "")
+        trainer.model.train()
+        torch.manual_seed(0)
+        want = trainer.model(x).sum() * 3.0
+        torch.manual_seed(0)
+        self.assertTrue(torch.equal(trainer.loss(x), want))
+        for wanted in (1, 2):
+            trainer.step(x)
+            self.assertEqual(trainer.steps, wanted)
+
+    def test_objects_that_hold_their_compiled_form_are_collected(self):
+        class Holder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(2, 2)
+                self.fast = tandem.compile(self.slow)
+
+            def slow(self, x):
+                return self.linear(x)
+
+            @tandem.compile
+            def method(self, x):
+                return self.linear(x) + 1
+
+        holder, x = Holder(), torch.ones(2)
+        self.assertTrue(torch.equal(holder.fast(x), holder.linear(x)))
+        self.assertTrue(torch.equal(holder.method(x), holder.linear(x) + 1))
+        gone = weakref.ref(holder)
+        del holder
+        gc.collect()
+        self.assertIsNone(gone())
 
     def test_what_is_made_at_the_first_call_is_compiled_from_the_second_on(self):
         class Lazy(nn.Module):
