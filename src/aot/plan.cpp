@@ -1,7 +1,7 @@
 // What the compiled forward returns, and how the caller's tensors and outputs are made of it.
 #include <torch/csrc/autograd/variable.h>
 
-#include <regex>
+#include <cctype>
 #include <set>
 
 #include "aot/traced.h"
@@ -147,12 +147,20 @@ class Planner {
     throw RunEagerly("an output is a view of an input that no view operator made");
   }
 
+  /// libtorch's own nodes are called after their operators: SelectBackward0.
+  static bool is_generated(const std::string& name) {
+    const std::string_view suffix = "Backward";
+    size_t at = name.rfind(suffix);
+    auto all = [](std::string_view text, auto&& kind) { return std::all_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; }); };
+    return at != name.npos && at > 0 && std::isupper(static_cast<unsigned char>(name[0])) && at + suffix.size() < name.size() &&
+           all(std::string_view(name).substr(0, at), [](int c) { return std::isalpha(c); }) && all(std::string_view(name).substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
+  }
+
   /// A custom function may return its input and still have a gradient of its own.
   static bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {
-    static const std::regex generated("[A-Z][A-Za-z]*Backward[0-9]+");
     auto edge = torch::autograd::impl::gradient_edge(output);
     for (size_t i = 0; i < steps; ++i) {
-      if (!edge.function || edge.function->num_outputs() != 1 || !std::regex_match(edge.function->name(), generated)) return false;
+      if (!edge.function || edge.function->num_outputs() != 1 || !is_generated(edge.function->name())) return false;
       edge = edge.function->next_edge(0);
     }
     return edge == torch::autograd::impl::gradient_edge(base);

@@ -28,7 +28,7 @@ constexpr std::array sources = {c10::DispatchKey::Meta, c10::DispatchKey::Compos
 
 }  // namespace
 
-std::optional<c10::KernelFunction> find_meta_kernel(const c10::OperatorHandle& op) {
+std::optional<MetaKernel> find_meta_kernel(const c10::OperatorHandle& op) {
   const bool is_ours_alone = op.operator_name().getNamespace() == "aten";
   const auto& kernels = (op.*member(DefinitionOf()))->op.*member(KernelsOf());
   for (c10::DispatchKey source : sources) {
@@ -37,7 +37,7 @@ std::optional<c10::KernelFunction> find_meta_kernel(const c10::OperatorHandle& o
     if (registered == kernels.end()) continue;
     for (const c10::impl::AnnotatedKernel& kernel : registered->second) {
       if (is_ours_alone && is_from_python(kernel)) continue;
-      if (kernel.kernel.isValid() && !kernel.kernel.isFallthrough()) return kernel.kernel;
+      if (kernel.kernel.isValid() && !kernel.kernel.isFallthrough()) return MetaKernel{kernel.kernel, source != c10::DispatchKey::Meta};
     }
   }
   return std::nullopt;

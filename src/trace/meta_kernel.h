@@ -7,8 +7,13 @@
 
 namespace tandem {
 
+struct MetaKernel {
+  c10::KernelFunction kernel;
+  bool composite = false;                    ///< calls other operators, which may have no such kernel
+};
+
 /// The kernel that tells the shapes of an operator's results, or nothing. For ATen's operators it is libtorch's own even where a host, as Python does for more than a
 /// thousand of them, has put another before it: what is recorded must not depend on who records it.
-std::optional<c10::KernelFunction> find_meta_kernel(const c10::OperatorHandle& op);
+std::optional<MetaKernel> find_meta_kernel(const c10::OperatorHandle& op);
 
 }  // namespace tandem

@@ -37,7 +37,7 @@ enum class Form : uint8_t { Functional, InPlace, Out };
 struct Knowledge {
   ShapeRule rule = nullptr;
   Form form = Form::Functional;
-  std::optional<c10::KernelFunction> meta_kernel;
+  std::optional<MetaKernel> meta_kernel;
   std::atomic<bool> meta_kernel_missing = false;   ///< libtorch said it had one, then threw
   std::atomic<bool> meta_kernel_worked = false;
   bool steady = false;                             ///< its Meta kernel works for all arguments or for none
@@ -89,7 +89,8 @@ std::unique_ptr<Knowledge> learn(const c10::OperatorHandle& op) {
   knowledge->returns = schema.returns().size();
   Kind kind = facts(op).kind;
   knowledge->pointwise = kind == Kind::Pointwise && !schema.is_mutable();
-  knowledge->steady = kind == Kind::Pointwise || kind == Kind::View || kind == Kind::Matmul;
+  const bool composite = knowledge->meta_kernel && knowledge->meta_kernel->composite;
+  knowledge->steady = (kind == Kind::Pointwise && !composite) || kind == Kind::View || kind == Kind::Matmul;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (argument.name() == "device") knowledge->device_argument = int(i);
@@ -196,7 +197,7 @@ bool says_kernel_is_missing(const c10::Error& error) {
 }
 
 void run_meta_kernel(const c10::OperatorHandle& op, const Knowledge& knowledge, torch::jit::Stack& stack) {
-  knowledge.meta_kernel->callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  knowledge.meta_kernel->kernel.callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
 }
 
 bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {

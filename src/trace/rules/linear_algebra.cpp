@@ -29,6 +29,22 @@ void householder(ShapeCall& call) {
   call.give(make_meta(sizes, self.scalar_type()));
 }
 
+/// libtorch's Meta kernel knows LAPACK's layout; cuSOLVER's last result comes row by row.
+void singular_values(ShapeCall& call) {
+  if (!call.device.is_cuda() || !call.boolean(2)) return;
+  const at::Tensor& self = call.tensor(0);
+  const int64_t rows = self.size(-2), columns = self.size(-1), least = std::min(rows, columns);
+  auto sized = [&](std::initializer_list<int64_t> last) {
+    Dims sizes(self.sizes().begin(), self.sizes().end() - 2);
+    sizes.append(last);
+    return sizes;
+  };
+  const bool full = call.boolean(1);
+  call.give(column_major(sized({rows, full ? rows : least}), self.scalar_type()));
+  call.give(make_meta(sized({least}), c10::toRealValueType(self.scalar_type())));
+  call.give(make_meta(sized({full ? columns : least, columns}), self.scalar_type()));
+}
+
 void columns_like_third(ShapeCall& call) { call.give(column_major(call.tensor(2).sizes(), call.tensor(2).scalar_type())); }
 void contiguous_first(ShapeCall& call) { call.give(contiguous_like(call.tensor(0))); }
 
@@ -100,6 +116,7 @@ constexpr Row rows[] = {
     {"aten::linalg_matrix_exp", contiguous_first},
     {"aten::geqrf", householder},
     {"aten::linalg_householder_product", columns_like_first},
+    {"aten::_linalg_svd", singular_values},
     {"aten::ormqr", columns_like_third},
     {"aten::linalg_solve_triangular", solve_triangular},
     {"aten::addbmm", sum_of_products},

@@ -35,7 +35,7 @@ class Copier:
         storage = tensor.untyped_storage()
         if storage._cdata not in self.storages:
             self.storages[storage._cdata] = storage.clone()
-        copy = torch.empty(0, dtype=tensor.dtype).set_(
+        copy = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
             self.storages[storage._cdata], tensor.storage_offset(), tensor.shape, tensor.stride()
         )
         copy = copy.conj() if tensor.is_conj() else copy
