@@ -39,6 +39,7 @@ set_target_properties(tandem_python PROPERTIES OUTPUT_NAME _C LIBRARY_OUTPUT_DIR
 target_include_directories(tandem_python PRIVATE src python/extension)
 target_compile_definitions(tandem_python PRIVATE TANDEM_VERSION="${PROJECT_VERSION}")
 target_link_libraries(tandem_python PRIVATE tandem tandem_flags ${TORCH_INSTALL_PREFIX}/lib/libtorch_python.so)
+target_link_options(tandem_python PRIVATE $<$<PLATFORM_ID:Linux>:LINKER:--exclude-libs,ALL>)
 target_precompile_headers(tandem_python PRIVATE python/extension/precompiled.h)
 
 # What the package was built with, for the check that it is imported beside the same.
