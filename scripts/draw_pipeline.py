@@ -3,7 +3,7 @@
 import pathlib
 
 STAGES = [
-    ("program", "a C++ function, a torch::nn module, a TorchScript module", "edge"),
+    ("program", "a C++ function, a torch::nn module, a TorchScript module, a Python function or module", "edge"),
     ("trace", "run once on tensors without data: every operator call is recorded", "stage"),
     ("aot", "differentiated into one joint graph; what is written and shared becomes a contract", "stage"),
     ("passes", "decompositions, constants, common subexpressions, dead code", "stage"),
