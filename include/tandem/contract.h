@@ -3,6 +3,7 @@
 
 #include <tandem/graph.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct InputRole {
   bool metadata_written = false;            ///< its sizes, strides or storage change
   bool write_kept = false;                  ///< the write is part of the forward graph, not of the epilogue
   bool write_uncounted = false;             ///< no version is counted for it: running statistics, which libtorch writes silently
+  bool only_counted = false;                ///< a version is counted and nothing else happens to it: a view of it was given other sizes or strides
   bool write_recorded = false;              ///< autograd sees the write: gradients of the input flow through what was written
   bool starts_requiring_grad = false;       ///< requires_grad_() inside the function
   std::vector<ViewStep> metadata_steps;     ///< what changes its sizes and strides, in order: operators that write them
@@ -46,6 +48,7 @@ struct OutputRole {
   OutputSource source = OutputSource::Fresh;
   size_t base = 0;                          ///< Input, ViewOfInput: which input; otherwise which output of the forward graph
   std::vector<ViewStep> steps;              ///< the way from the base; no steps: the base itself
+  std::optional<size_t> same_as = {};       ///< the earlier output that is this very tensor
   bool requires_grad = false;
   bool tracked = false;                     ///< a view that autograd sees being made
   bool differentiable = false;              ///< a ViewOfInput whose gradient reaches it through the compiled node, as a custom function's does

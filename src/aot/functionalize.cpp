@@ -50,6 +50,7 @@ class Functionalizer {
     Value content;
     uint32_t version = 0;
     bool of_input = false;
+    const Node* writer = nullptr;   ///< the last one
   };
 
   Memory& memory(Value value) { return memory_[trace_.meta(value).storage]; }
@@ -126,6 +127,7 @@ class Functionalizer {
 
   void rewrite(const Node& node) {
     phase_ = node.phase;
+    rewritten_ = &node;
     if (node.writes.empty()) return copy_node(node);
     if (facts(node.op).changes_metadata) return rewrite_metadata_write(node);
     rewrite_data_write(node);
@@ -169,9 +171,49 @@ class Functionalizer {
     for (const auto& [before, after] : node.writes) {
       if (after != before && trace_.meta(after).storage != trace_.meta(before).storage && memory(before).of_input)
         throw RunEagerly(full_name(node.op) + " resizes an input");
+      if (!is_surely_injective(trace_.meta(before))) throw RunEagerly(full_name(node.op) + " writes a view that holds one element in several places");
       if (phase_ == Phase::Backward && memory(before).of_input) throw RunEagerly("the backward writes an input (" + full_name(node.op) + ")");
     }
+    if (reads_what_it_wrote(node)) throw RunEagerly(full_name(node.op) + " is given memory that it has written already");
     if (!rewrite_copy(node) && !rewrite_as_twin(node)) rewrite_on_clones(node);
+  }
+
+  static bool overlap(const TensorMeta& a, const TensorMeta& b) {
+    auto end = [](const TensorMeta& meta) {
+      int64_t last = meta.offset + 1;
+      for (size_t d = 0; d < meta.sizes.size(); ++d) last += (meta.sizes[d] - 1) * meta.strides[d];
+      return last;
+    };
+    return a.storage == b.storage && a.numel() > 0 && b.numel() > 0 && a.offset < end(b) && b.offset < end(a);
+  }
+
+  /// Whether another argument lies partly where the only write goes: eager's kernel then reads some elements before and some after they are written.
+  bool reads_beside_its_write(const Node& node) const {
+    const TensorMeta& target = trace_.meta(node.writes[0].first);
+    bool found = false;
+    for_each_argument(node, [&](Value v) { found = found || (overlap(trace_.meta(v), target) && !same_geometry(trace_.meta(v), target)); });
+    return found;
+  }
+
+  /// List operators go from element to element, so that a later one sees what was written for an earlier one.
+  bool reads_what_it_wrote(const Node& node) const {
+    if (node.writes.size() < 2) return node.writes.size() == 1 && phase_ == Phase::Forward && reads_beside_its_write(node);
+    auto written_before = [&](Value value, size_t position) {
+      for (size_t i = 0; i < position; ++i)
+        if (value && trace_.meta(node.writes[i].first).storage == trace_.meta(value).storage) return true;
+      return false;
+    };
+    for (size_t i = 0; i < node.writes.size(); ++i)
+      if (written_before(node.writes[i].first, i)) return true;
+    for (size_t a = 0; a < node.arguments.size(); ++a) {
+      const auto& targets = facts(node.op).written;
+      if (std::find(targets.begin(), targets.end(), int(a)) != targets.end()) continue;
+      const auto* list = std::get_if<std::vector<Value>>(&node.arguments[a]);
+      if (const auto* one = std::get_if<Value>(&node.arguments[a]); one && written_before(*one, node.writes.size())) return true;
+      for (size_t i = 0; list && i < list->size(); ++i)
+        if (written_before((*list)[i], i)) return true;
+    }
+    return false;
   }
 
   bool rewrite_copy(const Node& node) {
@@ -221,9 +263,12 @@ class Functionalizer {
     Node copy = node;
     copy.writes.clear();
     std::vector<std::pair<Value, Value>> cloned;
+    std::vector<Value> old;
     for (const auto& [before, after] : node.writes) {
-      Value target = writable(read(before));
-      Value written = graph_.add_value(trace_.meta(after));
+      old.push_back(read(before));
+      Value target = writable(old.back());
+      // A copy of memory with gaps is dense, and so is what is written there.
+      Value written = graph_.add_value(before == after ? graph_.meta(target) : trace_.meta(after));
       graph_.meta(written).storage = graph_.meta(target).storage;
       graph_.meta(written).offset = graph_.meta(target).offset;
       copy.writes.emplace_back(target, written);
@@ -243,7 +288,7 @@ class Functionalizer {
     for (size_t i = 0; i < writes.size(); ++i) {
       auto [before, after] = node.writes[i];
       if (before == after) {
-        commit(before, fit(writes[i].second, before, cloned[i].second));
+        commit(before, fit(writes[i].second, before, old[i]));
       } else {
         begin_storage(after);
         memory(after).base = after;
@@ -268,6 +313,7 @@ class Functionalizer {
   /// From now on the memory of `target` holds `made` where `target` lies.
   void commit(Value target, Value made) {
     Memory& m = memory(target);
+    m.writer = rewritten_;
     const TensorMeta &view = trace_.meta(target), &base = trace_.meta(m.base);
     if (same_geometry(view, base)) {
       m.content = made;
@@ -293,6 +339,7 @@ class Functionalizer {
     node.results = {Value{}};
     Value after = graph_.add_value(std::move(meta));
     node.writes = {{input, after}};
+    if (memory(input).writer) node.location = memory(input).writer->location;
     emit(std::move(node));
     // What the backward reads of it is the input itself, which outlives the call anyway.
     Memory& m = memory(input);
@@ -319,6 +366,7 @@ class Functionalizer {
   Value call(const char* name, std::vector<Operand> arguments) {
     for (const Operand& argument : arguments) for_each_value(argument, [&](Value v) { factory_results_.erase(v.id); });
     Node& node = append_call(graph_, find_op(name), std::move(arguments), phase_);
+    if (rewritten_) node.location = rewritten_->location;
     return std::get<Value>(node.results[0]);
   }
 
@@ -349,6 +397,7 @@ class Functionalizer {
   std::vector<Memory> memory_;
   Graph graph_;
   Phase phase_ = Phase::Forward;
+  const Node* rewritten_ = nullptr;
   bool reads_offsets_ = false;
   std::unordered_set<int32_t> factory_results_;
   std::unordered_set<int32_t> output_storages_;

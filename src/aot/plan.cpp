@@ -1,4 +1,5 @@
 // What the compiled forward returns, and how the caller's tensors and outputs are made of it.
+#include <ATen/MemoryOverlap.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <cctype>
@@ -30,6 +31,8 @@ class Planner {
   void find_written_storages() {
     for (size_t n = 0; n < traced_.forward_nodes; ++n) {
       const Node& node = trace_.nodes()[n];
+      if (facts(node.op).changes_metadata)
+        for (const auto& [before, after] : node.writes) reshaped_.insert(trace_.meta(before).storage);
       if (node.writes.empty() || facts(node.op).changes_metadata) continue;
       for (const auto& [before, after] : node.writes) {
         written_.insert(trace_.meta(before).storage);
@@ -50,8 +53,11 @@ class Planner {
     role.data_written = written_.count(trace_.meta(input.value).storage) > 0;
     role.write_uncounted = role.data_written && !counted_.count(trace_.meta(input.value).storage);
     Value last = tracer_.value_of(input.visible);
+    if (role.data_written && at::has_internal_overlap(input.real) == at::MemOverlap::Yes)
+      throw RunEagerly(role.name + " is written and holds one element in several places");
     role.metadata_steps = metadata_steps(input.value, last);
     role.metadata_written = !role.metadata_steps.empty();
+    role.only_counted = !role.data_written && !role.metadata_written && reshaped_.count(trace_.meta(input.value).storage) > 0;
     role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
     role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
     if (role.starts_requiring_grad) role.write_recorded = false;
@@ -113,6 +119,13 @@ class Planner {
       plan_.contract.outputs.push_back(std::move(role));
       return;
     }
+    if (auto earlier = same_output(output)) {
+      role = plan_.contract.outputs[*earlier];
+      if (role.source == OutputSource::Fresh) role.source = OutputSource::ViewOfOutput;
+      role.same_as = earlier;
+      plan_.contract.outputs.push_back(std::move(role));
+      return;
+    }
     role.value = tracer_.value_of(output);
     role.requires_grad = output.requires_grad();
     if (input_on_.count(storage_of(output)))
@@ -120,6 +133,13 @@ class Planner {
     else
       plan_own_output(output, role);
     plan_.contract.outputs.push_back(std::move(role));
+  }
+
+  /// The first output that is this tensor, where one was planned already.
+  std::optional<size_t> same_output(const at::Tensor& output) const {
+    for (size_t i = 0; i < plan_.contract.outputs.size(); ++i)
+      if (traced_.outputs[i].is_same(output)) return i;
+    return std::nullopt;
   }
 
   void plan_view_of_input(const at::Tensor& output, OutputRole& role) {
@@ -168,15 +188,10 @@ class Planner {
 
   void plan_own_output(const at::Tensor& output, OutputRole& role) {
     const std::vector<at::Tensor>& together = outputs_on_[storage_of(output)];
-    at::Tensor base = together.size() == 1 ? output : base_of(together);
+    at::Tensor base = together.size() > 1 ? base_of(together) : is_untracked_view(output) ? base_of({output, at::Tensor(output._base())}) : output;
     role.base = returned(base);
     role.source = output.is_same(base) ? OutputSource::Fresh : OutputSource::ViewOfOutput;
-    if (role.source == OutputSource::Fresh) {
-      // The same tensor returned twice stays one tensor.
-      for (const OutputRole& other : plan_.contract.outputs)
-        if (other.source == OutputSource::Fresh && other.base == role.base) role.source = OutputSource::ViewOfOutput;
-      return;
-    }
+    if (role.source == OutputSource::Fresh) return;
     auto steps = view_steps(trace_, links_, tracer_.value_of(base), role.value);
     if (!steps) throw RunEagerly("outputs share memory in a way that no view operator made");
     role.steps = std::move(*steps);
@@ -184,6 +199,9 @@ class Planner {
     if (role.tracked && !autograd_sees_only_views(output, base, role.steps.size()))
       throw RunEagerly("outputs that share memory have gradients of their own");
   }
+
+  /// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through it.
+  static bool is_untracked_view(const at::Tensor& output) { return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())); }
 
   /// The one of them that the others are views of, or what all of them are views of.
   at::Tensor base_of(const std::vector<at::Tensor>& together) {
@@ -235,6 +253,7 @@ class Planner {
   const bool keep_;
   const std::vector<ViewLink> links_;
   std::set<int32_t> written_, counted_;      ///< storages that the forward writes; those of them whose versions libtorch counts
+  std::set<int32_t> reshaped_;               ///< storages of which some view got other sizes or strides in place
   std::map<int32_t, size_t> input_on_;
   std::map<int32_t, std::vector<at::Tensor>> outputs_on_;
   Tensors later_sources_;
@@ -244,7 +263,12 @@ class Planner {
 }  // namespace
 
 Plan plan_calls(const Traced& traced, const std::vector<std::string>& input_names, bool keep_input_mutations) {
-  return Planner(traced, input_names, keep_input_mutations).run();
+  try {
+    return Planner(traced, input_names, keep_input_mutations).run();
+  } catch (const c10::Error& error) {
+    // Asking a view for its history is an error where its base was written in a way that autograd forbids; in eager nobody may ever ask.
+    throw RunEagerly(std::string("libtorch refuses the gradients of a tensor that it returns: ") + error.what_without_backtrace());
+  }
 }
 
 }  // namespace tandem

@@ -12,6 +12,9 @@ namespace tandem {
 /// How libtorch holds a node of its autograd graph: a std::shared_ptr in some versions, a c10::intrusive_ptr in others.
 using NodePtr = decltype(torch::autograd::Edge::function);
 
+using WeakNodePtr = std::conditional_t<std::is_same_v<NodePtr, std::shared_ptr<torch::autograd::Node>>, std::weak_ptr<torch::autograd::Node>,
+                                       c10::weak_intrusive_ptr<torch::autograd::Node>>;
+
 template <class T, class... Arguments>
 auto make_node(Arguments&&... arguments) {
   if constexpr (std::is_same_v<NodePtr, std::shared_ptr<torch::autograd::Node>>) {

@@ -11,4 +11,7 @@ bool same_strides(const TensorMeta& a, const TensorMeta& b);
 /// Whether elements fill their span of memory without gaps or overlap.
 bool is_dense(const TensorMeta& meta);
 
+/// Whether it is plain from the strides that no two elements lie in one place.
+bool is_surely_injective(const TensorMeta& meta);
+
 }  // namespace tandem

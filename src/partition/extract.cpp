@@ -49,6 +49,7 @@ uint64_t key_of_data(const at::Tensor& data) {
 }
 
 bool is_draw(const Node& node) { return facts(node.op).random; }
+bool is_effect(const Node& node) { return facts(node.op).side_effect; }
 
 /// For every value, a number that says how it is computed; equal programs give equal numbers whatever their values are called. Two draws of random numbers
 /// differ: no pass leaves one out, so they can be counted.
@@ -82,13 +83,19 @@ class Matched {
     saved_as_.assign(graph_.value_count(), -1);
     for (size_t id = 0; id < keys_.size(); ++id)
       if (auto found = position.find(keys_[id]); keys_[id] && found != position.end()) saved_as_[id] = int64_t(found->second);
-    for (const Node& node : kept.joint.graph.nodes()) draws_done_ += node.phase == Phase::Forward && is_draw(node);
+    for (const Node& node : kept.joint.graph.nodes()) {
+      draws_done_ += node.phase == Phase::Forward && is_draw(node);
+      effects_done_ += node.phase == Phase::Forward && is_effect(node);
+    }
     find_makers();
   }
 
  protected:
   bool is_tangent_or_constant(Value value) const { return given_[value.id]; }
   bool was_drawn(size_t node) const { return draw_of_[node] > 0 && draw_of_[node] <= draws_done_; }
+  bool had_effect(size_t node) const { return effect_of_[node] > 0 && effect_of_[node] <= effects_done_; }
+  /// A draw or an effect of what follows the forward; it happens whether or not a gradient needs it.
+  bool is_due(size_t node) const { return draw_of_[node] > draws_done_ || effect_of_[node] > effects_done_; }
 
   const Joint& joint_;
   const Graph& graph_;
@@ -100,18 +107,20 @@ class Matched {
     maker_.assign(graph_.value_count(), -1);
     given_.assign(graph_.value_count(), false);
     draw_of_.assign(graph_.nodes().size(), 0);
+    effect_of_.assign(graph_.nodes().size(), 0);
     for (size_t i = joint_.primals; i < graph_.inputs().size(); ++i) given_[graph_.inputs()[i].id] = true;
     for (const auto& constant : graph_.constants()) given_[constant.first.id] = true;
-    size_t draws = 0;
+    size_t draws = 0, effects = 0;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       for_each_result(graph_.nodes()[n], [&](Value made) { maker_[made.id] = int64_t(n); });
       if (is_draw(graph_.nodes()[n])) draw_of_[n] = ++draws;
+      if (is_effect(graph_.nodes()[n])) effect_of_[n] = ++effects;
     }
   }
 
   std::vector<bool> given_;
-  std::vector<size_t> draw_of_;              ///< for each node the how manieth draw it is, from 1
-  size_t draws_done_ = 0;
+  std::vector<size_t> draw_of_, effect_of_;  ///< for each node the how manieth draw or effect it is, from 1
+  size_t draws_done_ = 0, effects_done_ = 0;
 };
 
 class Extractor : Matched {
@@ -122,6 +131,7 @@ class Extractor : Matched {
     std::vector<Value> outputs(graph_.outputs().begin() + int64_t(joint_.forward_outputs), graph_.outputs().end());
     for (Value output : outputs)
       if (output) need(output);
+    need_what_is_due();
     const bool alone = tangents == 0 && gradients == 0;
     Extracted result;
     Graph& graph = result.joint.graph = graph_;
@@ -140,6 +150,14 @@ class Extractor : Matched {
   }
 
  private:
+  void need_what_is_due() {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      if (!is_due(n)) continue;
+      needed_[n] = true;
+      for_each_argument(graph_.nodes()[n], [&](Value argument) { need(argument); });
+    }
+  }
+
   void need(Value first) {
     std::vector<Value> waiting{first};
     while (!waiting.empty()) {
@@ -211,6 +229,7 @@ class Search : Matched {
     std::set<Value> missing;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
+      if (had_effect(n)) continue;
       bool of_forward = false, runs = !was_drawn(n);
       for_each_result(node, [&](Value made) { of_forward = of_forward || forward_.contains(keys_[made.id]); });
       for_each_argument(node, [&](Value v) {

@@ -97,7 +97,9 @@ std::optional<JointGraph> Entry::differentiate() {
     return joint;
   } catch (const UnsupportedError& reason) {
     throw RunEagerly(std::string("its backward cannot be compiled: ") + reason.what());
-  } catch (const std::exception&) {
+  } catch (const std::exception& reason) {
+    // Eager refuses only those gradients that read what was written.
+    if (order.sources.size() > 1 || order.leaves.size() > 1) throw RunEagerly(std::string("libtorch refuses a part of its gradients: ") + reason.what());
     backward_error_ = std::current_exception();
     return std::nullopt;
   }

@@ -47,7 +47,10 @@ class ChangeMetadata final : public Wrapper {
   void after(RunningCall& call) const override {
     const auto& inputs = call.entry->plan.contract.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].metadata_written) replay(inputs[i].metadata_steps, call.inputs[i]);
+      if (inputs[i].metadata_written) {
+        at::AutoGradMode grad(at::GradMode::is_enabled() && inputs[i].write_recorded);
+        replay(inputs[i].metadata_steps, call.inputs[i]);
+      }
   }
 };
 
@@ -99,6 +102,7 @@ class MakeOutputs final : public Wrapper {
 
  private:
   static at::Tensor make(const OutputRole& role, RunningCall& call) {
+    if (role.same_as) return call.outputs[*role.same_as];
     switch (role.source) {
       case OutputSource::None: return {};
       case OutputSource::Input: return call.inputs[role.base];
@@ -126,7 +130,7 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   auto any = [&](auto&& wanted) { return std::any_of(inputs.begin(), inputs.end(), wanted); };
   std::vector<size_t> kept;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].write_kept && !inputs[i].write_uncounted) kept.push_back(i);
+    if ((inputs[i].write_kept && !inputs[i].write_uncounted) || inputs[i].only_counted) kept.push_back(i);
   if (!kept.empty()) wrappers.push_back(std::make_unique<BumpVersions>(kept));
   if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
   if (entry.trains) wrappers.push_back(std::make_unique<AttachNode>());

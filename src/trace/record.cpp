@@ -223,6 +223,19 @@ class RecordedCall {
       }
       node_.writes.emplace_back(before, fake->value);
     }
+    count_list_writes();
+  }
+
+  /// In eager a list operator counts versions in the kernels of its elements, which do not run here.
+  void count_list_writes() const {
+    if (!facts_.counts_writes || op_.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView)) return;
+    for (int i : facts_.written) {
+      if (!stack_[first_ + i].isTensorList()) continue;
+      for (const at::Tensor& tensor : stack_[first_ + i].toTensorVector()) {
+        const at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
+        if (!holder.is_inference()) holder.unsafeGetTensorImpl()->bump_version();
+      }
+    }
   }
 
   void push_results(const std::vector<c10::Device>& devices) {

@@ -277,6 +277,12 @@ std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device
     }
   }
   if (ask_meta_kernel(op, knowledge, device, stack)) return devices;
+  // On stand-in data the effect would be had, and on nothing.
+  if (facts(op).side_effect) {
+    if (knowledge.returns) throw UnsupportedError(full_name(op) + " has side effects and results whose shapes are not known; register a Meta kernel for it");
+    stack.clear();
+    return devices;
+  }
   return run_on_stand_ins(op, device, stack);
 }
 

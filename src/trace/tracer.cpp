@@ -4,6 +4,7 @@
 #include <c10/core/AutogradState.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <atomic>
@@ -48,6 +49,34 @@ struct InputBoundary : torch::autograd::Node {
   using Node::Node;
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return std::move(gradients); }
   std::string name() const override { return "tandem::InputBoundary"; }
+};
+
+/// Stands where the gradients of a captured tensor's fake end, and leads on to the real one while the program runs: `autograd::grad` inside it asks for the
+/// tensor that it knows.
+struct CaptureEnd : torch::autograd::Node {
+  using Node::Node;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    if (!ends_here()) {
+      try {
+        throw RunEagerly("the function calls backward() on a tensor that it captured, or differentiates through one");
+      } catch (...) {
+        last_failure() = std::current_exception();
+        throw;
+      }
+    }
+    return std::move(gradients);
+  }
+  std::string name() const override { return "tandem::CaptureEnd"; }
+  void let_go() { next_edges_.clear(); }
+
+ private:
+  /// autograd::grad has a place for the result there, backward() has not; what lies behind the real tensor is not ours to differentiate.
+  bool ends_here() const {
+    const auto* executed = torch::autograd::get_current_graph_task_exec_info();
+    if (!executed || executed->empty()) return false;
+    auto next = executed->find(next_edge(0).function.get());
+    return next != executed->end() && next->second.captures_ && !next->second.needed_;
+  }
 };
 
 at::Tensor non_leaf_of(const at::Tensor& leaf) {
@@ -118,7 +147,7 @@ c10::Storage Tracer::twin_storage(const at::Tensor& real) {
   return meta;
 }
 
-TracedInput Tracer::make_twin(const at::Tensor& real) {
+TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
   c10::InferenceMode as_the_real_one(real.is_inference());
   auto meta = c10::make_intrusive<c10::TensorImpl>(twin_storage(real), c10::DispatchKeySet(c10::DispatchKey::Meta), real.dtype());
@@ -128,11 +157,17 @@ TracedInput Tracer::make_twin(const at::Tensor& real) {
   if (real.is_neg()) description._set_neg(true);
   TracedInput input;
   input.real = real;
+  input.captured = captured;
   input.leaf = wrap(std::move(description), real.device());
   input.value = as_fake(input.leaf)->value;
   if (real.requires_grad()) {
     input.leaf.set_requires_grad(true);
     graph_.meta(input.value).requires_grad = true;
+  }
+  if (captured && real.requires_grad()) {
+    input.end = make_node<CaptureEnd>(torch::autograd::edge_list{torch::autograd::impl::gradient_edge(real)});
+    input.end->add_input_metadata(input.leaf);
+    torch::autograd::impl::set_grad_accumulator(input.leaf, WeakNodePtr(input.end));
   }
   input.visible = real.requires_grad() && !real.is_leaf() ? non_leaf_of(input.leaf) : input.leaf;
   graph_.add_input(input.value);
@@ -143,7 +178,7 @@ at::Tensor Tracer::add_argument(const at::Tensor& real) {
   if (!real.defined()) return real;
   auto [found, fresh] = twins_.try_emplace(real.unsafeGetTensorImpl(), inputs_.size());
   if (fresh) {
-    inputs_.push_back(make_twin(real));
+    inputs_.push_back(make_twin(real, /*captured=*/false));
     // The program may ask its argument for the gradient that has gathered there.
     if (real.is_leaf() && real.grad().defined()) inputs_.back().leaf.mutable_grad() = real.grad();
   }
@@ -162,8 +197,7 @@ at::Tensor Tracer::twin(const at::Tensor& real) {
       at::NoGradGuard no_grad;
       snapshots_[int32_t(inputs_.size())] = real.detach().clone();
     }
-    inputs_.push_back(make_twin(real));
-    inputs_.back().captured = true;
+    inputs_.push_back(make_twin(real, /*captured=*/true));
   } else if (!inputs_[found->second].captured) {
     inputs_[found->second].also_captured = true;
   }
@@ -257,6 +291,9 @@ void Tracer::lift_arguments(size_t count, torch::jit::Stack& stack) {
 }
 
 void Tracer::settle_captures() {
+  // The program has ended; its captures may die from here on.
+  for (TracedInput& input : inputs_)
+    if (input.end) static_cast<CaptureEnd&>(*input.end).let_go();
   std::vector<Value> kept;
   std::vector<Value> constants;
   auto owners = [this](const c10::StorageImpl* storage) {

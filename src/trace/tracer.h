@@ -8,6 +8,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "base/autograd.h"
 #include "trace/fake.h"
 
 namespace tandem {
@@ -25,6 +26,7 @@ struct TracedInput {
   at::Tensor leaf;            ///< the fake that gradients are taken of
   at::Tensor visible;         ///< the fake that the program sees: the leaf, or a non-leaf made of it where the real one is no leaf
   Value value;
+  NodePtr end = nullptr;      ///< of a capture that requires grad: where gradients of `leaf` end
   bool captured = false;
   bool also_captured = false; ///< an argument that the program reached by itself as well
 };
@@ -94,7 +96,7 @@ class Tracer {
   at::Tensor wrap(at::Tensor meta, c10::Device device);
   Value add_value(const at::Tensor& meta, c10::Device device);
   int32_t storage_id(const c10::Storage& meta_storage);
-  TracedInput make_twin(const at::Tensor& real);
+  TracedInput make_twin(const at::Tensor& real, bool captured);
   c10::Storage twin_storage(const at::Tensor& real);
   void adopt_written_memory(FakeImpl& fake);
   void index_twins();

@@ -70,7 +70,7 @@ TEST(Functionalize, OverlappingViews) {
     at::Tensor seen = left.sin();
     right.slice(0, 0, 4).mul_(left.slice(0, 4, 8));
     return Tensors{seen, left * right, in[0].cos()};
-  }, grid);
+  }, grid, {.compiled = false});   // with grad libtorch refuses a part of the gradients
 }
 
 TEST(Functionalize, Chains) {
@@ -80,7 +80,7 @@ TEST(Functionalize, Chains) {
     x[0].zero_();
     x.sigmoid_();
     return Tensors{x, x * in[0]};
-  }, grid);
+  }, grid, {.compiled = false});   // with grad libtorch refuses a part of the gradients
 }
 
 TEST(Functionalize, A4_AWriteToACloneIsNotAnInputWrite) {

@@ -127,6 +127,39 @@ class Gradients(unittest.TestCase):
 
         self.compiled_same(penalty)
 
+    def test_a_gradient_inside_of_a_captured_tensor(self):
+        weight = torch.randn(4, requires_grad=True)
+        computed = torch.randn(4, requires_grad=True) * 2
+
+        def slope(x):
+            first, second = torch.autograd.grad((x * weight * weight * computed).sum(), (weight, computed), create_graph=True)
+            return (first * x + second).sum()
+
+        compiled = tandem.compile(slope)
+        for _ in range(2):
+            got, want = compiled(self.x), slope(self.x)
+            self.assertTrue(torch.equal(got, want))
+            for a, b in zip(*(torch.autograd.grad(y, (self.x, weight, computed)) for y in (got, want))):
+                self.assertTrue(torch.equal(a, b))
+        self.assertEqual(tandem.explain(compiled, self.x).eager_reason, "")
+
+    def test_a_gradient_inside_through_a_captured_tensor_runs_as_it_is(self):
+        weight = torch.randn(4, requires_grad=True)
+        computed = weight * 2
+        self.same(lambda x: torch.autograd.grad((x * computed).sum(), weight, create_graph=True)[0] * x)
+
+    def test_a_backward_inside_runs_as_it_is(self):
+        weight = torch.ones(4, requires_grad=True)
+
+        def step(x):
+            (x.detach() * weight).sum().backward()
+            return x + 1
+
+        compiled = tandem.compile(step)
+        for times in (1, 2):
+            compiled(torch.ones(4))
+            self.assertTrue(torch.equal(weight.grad, torch.full((4,), float(times))))
+
     def test_gradients_of_gradients(self):
         x = torch.randn(5, dtype=torch.float64, requires_grad=True)
         compiled = tandem.compile(lambda x: (x.sin() * x.exp()).sum())

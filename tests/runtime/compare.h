@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <optional>
+#include <regex>
 
 namespace tandem::test {
 
@@ -19,6 +20,7 @@ using Maker = std::function<Scene()>;
 struct Expectations {
   bool compiled = true;                      ///< false: the function may be run as it is
   bool write_outputs = true;                 ///< afterwards every output is written in place in both worlds
+  bool differentiate_written = true;         ///< and differentiated once more
   bool same_bases = true;                    ///< outputs share autograd bases as in eager
   bool same_versions = true;                 ///< the same arguments count as written
   Options options = {};
@@ -68,6 +70,8 @@ inline testing::AssertionResult same_values(const at::Tensor& got, const at::Ten
     return got.defined() == want.defined() ? testing::AssertionSuccess() : testing::AssertionFailure() << (got.defined() ? "defined" : "undefined") << ", not as in eager";
   if (got.scalar_type() != want.scalar_type()) return testing::AssertionFailure() << "dtype " << got.scalar_type() << " instead of " << want.scalar_type();
   if (got.sizes() != want.sizes()) return testing::AssertionFailure() << "sizes " << got.sizes() << " instead of " << want.sizes();
+  if (got.layout() != want.layout()) return testing::AssertionFailure() << "layout " << got.layout() << " instead of " << want.layout();
+  if (want.layout() != at::kStrided) return same_values(got.detach().to_dense(), want.detach().to_dense());
   for (int64_t d = 0; d < want.dim() && want.numel() > 0; ++d)
     if (want.size(d) > 1 && got.stride(d) != want.stride(d)) return testing::AssertionFailure() << "strides " << got.strides() << " instead of " << want.strides();
   at::NoGradGuard no_grad;
@@ -107,10 +111,10 @@ inline Relations relations(const Tensors& outputs, const Scene& scene, bool base
   for (size_t i = 0; i < scene.arguments.size(); ++i) all.emplace_back("argument " + std::to_string(i), scene.arguments[i]);
   for (size_t i = 0; i < scene.others.size(); ++i) all.emplace_back("other " + std::to_string(i), scene.others[i]);
   Relations found;
-  for (size_t i = 0; i < outputs.size(); ++i)
+  for (size_t i = 0; i < all.size(); ++i)
     for (size_t j = i + 1; j < all.size(); ++j) {
       const at::Tensor &a = all[i].second, &b = all[j].second;
-      if (!a.defined() || !b.defined()) continue;
+      if (!a.defined() || !b.defined() || !a.has_storage() || !b.has_storage()) continue;
       std::string names = all[i].first + " and " + all[j].first;
       if (a.is_same(b)) found.pairs.push_back(names + " are one tensor");
       if (a.storage().is_alias_of(b.storage())) found.pairs.push_back(names + " share memory");
@@ -156,16 +160,18 @@ inline Tensors roots_of(const World& world, const std::vector<int64_t>& written)
   return roots;
 }
 
-/// One backward for each root, or one for all of them along random tangents.
+inline bool retains(uint64_t seed) { return seed % 2 == 0; }
+
+/// One backward for each root, the graph retained, or one for all of them along random tangents.
 inline std::string differentiate(const World& world, const std::vector<int64_t>& written, uint64_t seed) {
   Tensors roots = roots_of(world, written);
-  const bool apart = seed % 2 == 0;
+  const bool apart = retains(seed);
+  torch::manual_seed(seed);
   return message([&] {
     if (roots.empty()) return;
     if (apart) {
       for (const at::Tensor& root : roots) (root.is_complex() ? at::real(root).sum() : root.sum()).backward({}, /*retain_graph=*/true);
     } else {
-      torch::manual_seed(seed);
       Tensors tangents;
       for (const at::Tensor& root : roots) tangents.push_back(torch::randn(root.sizes(), root.options().requires_grad(false)));
       torch::autograd::backward(roots, tangents);
@@ -189,6 +195,21 @@ inline void expect_same_gradients(const World& got, const World& want) {
     EXPECT_TRUE(same_values(got.scene.leaves[i].grad(), want.scene.leaves[i].grad())) << "gradient of leaf " << i;
 }
 
+/// The autograd nodes of outputs that are views; nodes of the user's own, which compiled code stands in for, are left out.
+inline std::vector<std::string> view_kinds(const World& world, const World& other) {
+  static const std::regex generated("[A-Z][A-Za-z]*Backward[0-9]+");
+  std::vector<std::string> kinds;
+  for (size_t i = 0; i < world.outputs.size(); ++i) {
+    const at::Tensor &a = world.outputs[i], &b = other.outputs[i];
+    if (!a.defined() || !a.is_view() || !b.is_view()) continue;
+    std::string names[2];
+    for (int k = 0; k < 2; ++k)
+      if (auto node = (k ? b : a).grad_fn()) names[k] = node->name();
+    if (std::regex_match(names[0], generated) || std::regex_match(names[1], generated)) kinds.push_back("output " + std::to_string(i) + ": " + names[0]);
+  }
+  return kinds;
+}
+
 inline std::vector<std::string> write_outputs(const World& world) {
   std::vector<std::string> failures;
   for (const at::Tensor& output : world.outputs) {
@@ -198,26 +219,37 @@ inline std::vector<std::string> write_outputs(const World& world) {
   return failures;
 }
 
-inline void compare_call(const Callable& fn, const Compiled& compiled, const Maker& make, const Expectations& expect, uint64_t seed) {
-  World want = call(fn, make, seed), got = call([&](const Tensors& in) { return compiled(in); }, make, seed);
+/// `fast` stands for the compiled function.
+inline void compare_call(const Callable& fn, const Callable& fast, const Maker& make, const Expectations& expect, uint64_t seed) {
+  World want = call(fn, make, seed), got = call(fast, make, seed);
   ASSERT_EQ(got.failure, "") << "eager: " << want.failure;
   ASSERT_EQ(want.failure, "");
   expect_same_state(got, want, "after the call");
-  if (testing::Test::HasFailure()) return;
+  if (testing::Test::HasFailure() || got.outputs.size() != want.outputs.size()) return;
   EXPECT_TRUE(got.versions == want.versions || !expect.same_versions) << "other arguments count as written than in eager";
   EXPECT_EQ(relations(got.outputs, got.scene, expect.same_bases).pairs, relations(want.outputs, want.scene, expect.same_bases).pairs);
-  std::string wanted = differentiate(want, want.versions, seed), failure = differentiate(got, want.versions, seed);
-  EXPECT_EQ(failure.empty(), wanted.empty()) << "eager: " << wanted << "\ncompiled: " << failure;
-  expect_same_gradients(got, want);
+  if (expect.same_bases) {
+    EXPECT_EQ(view_kinds(got, want), view_kinds(want, got));
+  }
+  const std::vector<int64_t> written = want.versions;
+  auto compare_gradients = [&](const std::string& when) {
+    std::string wanted = differentiate(want, written, seed), failure = differentiate(got, written, seed);
+    EXPECT_EQ(failure.empty(), wanted.empty()) << when << ": eager: " << wanted << "\ncompiled: " << failure;
+    expect_same_gradients(got, want);
+    expect_same_state(got, want, when);
+  };
+  compare_gradients("after the backward");
   if (!expect.write_outputs) return;
   EXPECT_EQ(write_outputs(got), write_outputs(want));
   expect_same_state(got, want, "after the outputs were written");
+  if (retains(seed) && expect.differentiate_written) compare_gradients("after a backward through written outputs");
 }
 
 }  // namespace compare_detail
 
-/// Compares on both backends, with writes kept and returned, the compiled object called on two sets of data.
-inline void compare(const Callable& fn, const Maker& make, const Expectations& expect = {}) {
+/// Compares on both backends, with writes kept and returned, the compiled object called on two sets of data. Gives the reason why the function ran as it is, if it did.
+inline std::string compare(const Callable& fn, const Maker& make, const Expectations& expect = {}) {
+  std::string eager_reason;
   for (const char* backend : {"eager", "debug"})
     for (bool keep : {true, false}) {
       SCOPED_TRACE(std::string("backend ") + backend + (keep ? ", writes kept" : ", writes returned"));
@@ -228,14 +260,16 @@ inline void compare(const Callable& fn, const Maker& make, const Expectations& e
       torch::manual_seed(7);
       Scene scene = make();
       Explanation explanation = compiled.explain(scene.arguments);
-      EXPECT_TRUE(explanation.eager_reason.empty() || !expect.compiled) << explanation.eager_reason;
+      eager_reason = explanation.eager_reason;
+      EXPECT_TRUE(eager_reason.empty() || !expect.compiled) << eager_reason;
       verify(explanation);
       for (uint64_t seed : {2, 3}) {
         SCOPED_TRACE("seed " + std::to_string(seed));
-        compare_detail::compare_call(fn, compiled, make, expect, seed);
+        compare_detail::compare_call(fn, [&](const Tensors& in) { return compiled(in); }, make, expect, seed);
       }
-      if (testing::Test::HasFailure()) return;
+      if (testing::Test::HasFailure()) return eager_reason;
     }
+  return eager_reason;
 }
 
 /// With inputs that require grad and with ones that do not.
