@@ -8,6 +8,7 @@
 #include "ops/facts.h"
 #include "trace/failure.h"
 #include "trace/refuse.h"
+#include "trace/shapes.h"
 #include "trace/tracer.h"
 
 namespace tandem {
@@ -25,6 +26,7 @@ void remember_failure(Step&& step) {
 }
 
 void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  if (infer_inner_shapes(op, *stack)) return;
   Tracer* tracer = Tracer::current();
   if (!tracer) {
     throw Error("a tensor from inside a traced function was used after the trace had ended, in " + op.schema().name() +

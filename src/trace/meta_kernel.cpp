@@ -28,6 +28,16 @@ constexpr std::array sources = {c10::DispatchKey::Meta, c10::DispatchKey::Compos
 
 }  // namespace
 
+bool host_has_meta_kernels() {
+  static const bool found = [] {
+    auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor");
+    const auto& kernels = (op.*member(DefinitionOf()))->op.*member(KernelsOf());
+    auto registered = kernels.find(c10::DispatchKey::Meta);
+    return registered != kernels.end() && is_from_python(registered->second.front());
+  }();
+  return found;
+}
+
 std::optional<MetaKernel> find_meta_kernel(const c10::OperatorHandle& op) {
   const bool is_ours_alone = op.operator_name().getNamespace() == "aten";
   const auto& kernels = (op.*member(DefinitionOf()))->op.*member(KernelsOf());

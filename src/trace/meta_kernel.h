@@ -16,4 +16,7 @@ struct MetaKernel {
 /// thousand of them, has put another before it: what is recorded must not depend on who records it.
 std::optional<MetaKernel> find_meta_kernel(const c10::OperatorHandle& op);
 
+/// Whether a host has put Meta kernels of its own before libtorch's.
+bool host_has_meta_kernels();
+
 }  // namespace tandem

@@ -196,7 +196,28 @@ bool says_kernel_is_missing(const c10::Error& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) || std::string_view(error.what_without_backtrace()).starts_with("DispatchStub: unsupported device type");
 }
 
-void run_meta_kernel(const c10::OperatorHandle& op, const Knowledge& knowledge, torch::jit::Stack& stack) {
+thread_local const c10::Device* asked_for = nullptr;
+
+/// While it lives, operators that a kernel calls come to `infer_inner_shapes` and not to what a host has registered for metas.
+class InnerCalls {
+ public:
+  explicit InnerCalls(const c10::Device& device) : outer_(std::exchange(asked_for, &device)), keys_(with_ours()) {}
+  ~InnerCalls() { asked_for = outer_; }
+
+ private:
+  static c10::impl::LocalDispatchKeySet with_ours() {
+    auto keys = c10::impl::tls_local_dispatch_key_set();
+    keys.included_ = keys.included_.add(c10::DispatchKey::Fake);
+    keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::Fake);
+    return keys;
+  }
+  const c10::Device* outer_;
+  c10::impl::ForceDispatchKeyGuard keys_;
+};
+
+void run_meta_kernel(const c10::OperatorHandle& op, const Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {
+  std::optional<InnerCalls> inner;
+  if (knowledge.meta_kernel->composite && host_has_meta_kernels()) inner.emplace(device);
   knowledge.meta_kernel->kernel.callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
 }
 
@@ -211,7 +232,7 @@ bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::D
   if (knowledge.device_argument >= 0 && (!knowledge.takes_tensors || !stack[knowledge.device_argument].isNone())) stack[knowledge.device_argument] = c10::Device(c10::kMeta);
   bool missing = false;
   try {
-    run_meta_kernel(op, knowledge, stack);
+    run_meta_kernel(op, knowledge, device, stack);
   } catch (const c10::Error& error) {
     missing = says_kernel_is_missing(error);
     if (certain || !missing) throw;
@@ -228,7 +249,7 @@ bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::D
   if (!certain) knowledge.meta_kernel_worked = true;
   if (may_copy && stack[0].isTensor() && copy_cast_operands(kept, stack[0].toTensor().scalar_type())) {
     stack = std::move(kept);
-    run_meta_kernel(op, knowledge, stack);
+    run_meta_kernel(op, knowledge, device, stack);
   }
   return true;
 }
@@ -284,6 +305,17 @@ std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device
     return devices;
   }
   return run_on_stand_ins(op, device, stack);
+}
+
+bool infer_inner_shapes(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  if (!asked_for) return false;
+  const auto first = stack.end() - int64_t(op.schema().arguments().size());
+  torch::jit::Stack results(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
+  stack.erase(first, stack.end());
+  const c10::Device device = *asked_for;
+  infer_shapes(op, device, results);
+  std::move(results.begin(), results.end(), std::back_inserter(stack));
+  return true;
 }
 
 TensorMeta describe(const at::Tensor& meta, c10::Device device) {

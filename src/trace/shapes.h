@@ -42,6 +42,9 @@ at::Tensor make_meta(const TensorMeta& meta);
 /// rule first, then the dispatcher's Meta kernel, else the real kernel on stand-in data (counted as `fallback_shapes`).
 std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack);
 
+/// The same for a call that a kernel makes while it is asked for shapes; false when none is.
+bool infer_inner_shapes(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+
 /// Describes a meta tensor that stands for one on `device`; `storage` is left at -1.
 TensorMeta describe(const at::Tensor& meta, c10::Device device);
 
