@@ -25,8 +25,11 @@ void remember_failure(Step&& step) {
   }
 }
 
-void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  if (infer_inner_shapes(op, *stack)) return;
+void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (shapes_are_asked()) {
+    if (!infer_inner_shapes(op, *stack)) op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
+    return;
+  }
   Tracer* tracer = Tracer::current();
   if (!tracer) {
     throw Error("a tensor from inside a traced function was used after the trace had ended, in " + op.schema().name() +

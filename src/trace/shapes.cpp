@@ -196,6 +196,21 @@ bool says_kernel_is_missing(const c10::Error& error) {
   return dynamic_cast<const c10::NotImplementedError*>(&error) || std::string_view(error.what_without_backtrace()).starts_with("DispatchStub: unsupported device type");
 }
 
+bool mentions_meta(const c10::IValue& argument) {
+  auto is_meta = [](const at::Tensor& tensor) { return tensor.defined() && tensor.is_meta(); };
+  if (argument.isTensor()) return is_meta(argument.toTensor());
+  if (argument.isDevice()) return argument.toDevice().is_meta();
+  if (argument.isTensorList()) {
+    auto list = argument.toTensorVector();
+    return std::any_of(list.begin(), list.end(), is_meta);
+  }
+  if (argument.isOptionalTensorList()) {
+    auto list = argument.toOptionalTensorVector();
+    return std::any_of(list.begin(), list.end(), [&](const std::optional<at::Tensor>& tensor) { return tensor && is_meta(*tensor); });
+  }
+  return false;
+}
+
 thread_local const c10::Device* asked_for = nullptr;
 
 /// While it lives, operators that a kernel calls come to `infer_inner_shapes` and not to what a host has registered for metas.
@@ -307,9 +322,12 @@ std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device
   return run_on_stand_ins(op, device, stack);
 }
 
+bool shapes_are_asked() { return asked_for != nullptr; }
+
 bool infer_inner_shapes(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
-  if (!asked_for) return false;
   const auto first = stack.end() - int64_t(op.schema().arguments().size());
+  // A kernel may compute with numbers of its own on the CPU.
+  if (std::none_of(first, stack.end(), mentions_meta)) return false;
   torch::jit::Stack results(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
   stack.erase(first, stack.end());
   const c10::Device device = *asked_for;

@@ -42,7 +42,9 @@ at::Tensor make_meta(const TensorMeta& meta);
 /// rule first, then the dispatcher's Meta kernel, else the real kernel on stand-in data (counted as `fallback_shapes`).
 std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack);
 
-/// The same for a call that a kernel makes while it is asked for shapes; false when none is.
+/// Whether a kernel on this thread is being asked for shapes, so that what it calls is to go to `infer_inner_shapes`.
+bool shapes_are_asked();
+/// The same for such a call; false when it has nothing to do with metas.
 bool infer_inner_shapes(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
 /// Describes a meta tensor that stands for one on `device`; `storage` is left at -1.
