@@ -13,6 +13,9 @@ endif()
 if(TANDEM_SANITIZE)
   target_compile_options(tandem_flags INTERFACE -fsanitize=${TANDEM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_compile_options(tandem_flags INTERFACE -fno-sanitize=vptr)  # asks for type information that libtorch does not export
+  if(TANDEM_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(tandem_flags INTERFACE -Wno-tsan)  # libtorch's counted pointers have a fence that the sanitizer does not see
+  endif()
   target_link_options(tandem_flags INTERFACE -fsanitize=${TANDEM_SANITIZE})
 endif()
 

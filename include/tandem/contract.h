@@ -30,7 +30,9 @@ struct InputRole {
   bool only_counted = false;                ///< a version is counted and nothing else happens to it: a view of it was given other sizes or strides
   bool write_recorded = false;              ///< autograd sees the write: gradients of the input flow through what was written
   bool starts_requiring_grad = false;       ///< requires_grad_() inside the function
+  bool retains_grad = false;                ///< retain_grad() inside the function
   std::vector<ViewStep> metadata_steps;     ///< what changes its sizes and strides, in order: operators that write them
+  std::optional<size_t> view_of = {};       ///< shares written memory with other inputs: the graph takes the tensor that all of them are views of, this input
   size_t returned = 0;                      ///< data_written and not kept: which output of the forward graph holds the new contents
 };
 
@@ -50,12 +52,13 @@ struct OutputRole {
   std::vector<ViewStep> steps;              ///< the way from the base; no steps: the base itself
   std::optional<size_t> same_as = {};       ///< the earlier output that is this very tensor
   bool requires_grad = false;
+  bool retains_grad = false;                ///< retain_grad() inside the function
   bool tracked = false;                     ///< a view that autograd sees being made
   bool differentiable = false;              ///< a ViewOfInput whose gradient reaches it through the compiled node, as a custom function's does
 };
 
 struct Contract {
-  std::vector<InputRole> inputs;            ///< in the order of the forward graph's inputs
+  std::vector<InputRole> inputs;            ///< in the order of the forward graph's inputs; behind them those that are views of one
   std::vector<OutputRole> outputs;          ///< in the order in which the user sees them
   std::vector<Value> tangents;              ///< of which graph outputs, in the order of the joint graph's tangents
   std::string to_string() const;

@@ -1,23 +1,19 @@
 /// How arguments and results become a flat list of tensors and back: tensors are listed, everything else joins the signature.
 #pragma once
 
-#include <ATen/core/Tensor.h>
 #include <c10/core/Scalar.h>
 #include <c10/util/OptionalArrayRef.h>
+#include <tandem/fields.h>
+#include <tandem/parts.h>
 
 #include <array>
 #include <complex>
-#include <cstring>
 #include <map>
-#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace torch {
 template <typename Key, typename Value>
@@ -25,85 +21,6 @@ class OrderedDict;
 }
 
 namespace tandem {
-
-/// How values of type T are written and read back. Specialise it for a type of your own with
-///   static void write(const T&, Writer&);   // every part, through Writer::write
-///   static T read(Reader&);                 // the same parts in the same order, through Reader::read
-template <class T>
-struct Pack;
-
-/// Takes a value apart.
-class Writer {
- public:
-  std::vector<at::Tensor> tensors;
-  std::string rest;                         ///< numbers, strings, lengths, which optionals are set: all that is no tensor
-  std::vector<std::string>* names = nullptr;  ///< where to put the name of each tensor, when somebody asks
-  std::string path;                         ///< the name of what is being written, kept only for `names`
-
-  template <class T>
-  void write(const T& value) {
-    Pack<T>::write(value, *this);
-  }
-  /// Writes a part of a value; `label` is its position or key.
-  template <class T, class Label>
-  void write_part(const Label& label, const T& value) {
-    part(label, [&] { write(value); });
-  }
-  /// The same for whoever writes the part himself.
-  template <class Label, class Write>
-  void part(const Label& label, const Write& write_it) {
-    if (!names) return write_it();
-    size_t length = path.size();
-    append(label);
-    write_it();
-    path.resize(length);
-  }
-  void write_tensor(const at::Tensor& tensor) {
-    tensors.push_back(tensor);
-    if (names) names->push_back(path);
-  }
-  void write_bytes(const void* bytes, size_t count) { rest.append(static_cast<const char*>(bytes), count); }
-  void write_size(size_t size) { write_bytes(&size, sizeof size); }
-
- private:
-  void append(size_t position) { path += "[" + std::to_string(position) + "]"; }
-  void append(const std::string& key) { path += "." + key; }
-  template <class Key>
-  void append(const Key&) { path += "[key]"; }
-};
-
-/// Puts values together again. What `read` returns may refer to memory that the reader owns.
-class Reader {
- public:
-  Reader(const std::vector<at::Tensor>& tensors, std::string_view rest) : tensors_(tensors), rest_(rest) {}
-
-  template <class T>
-  T read() {
-    return Pack<T>::read(*this);
-  }
-  const at::Tensor& read_tensor() { return tensors_[next_++]; }
-  void read_bytes(void* bytes, size_t count) {
-    std::memcpy(bytes, rest_.data(), count);
-    rest_.remove_prefix(count);
-  }
-  size_t read_size() {
-    size_t size = 0;
-    read_bytes(&size, sizeof size);
-    return size;
-  }
-  template <class T>
-  const T& keep(T value) {
-    auto kept = std::make_shared<T>(std::move(value));
-    kept_.push_back(kept);
-    return *kept;
-  }
-
- private:
-  const std::vector<at::Tensor>& tensors_;
-  size_t next_ = 0;
-  std::string_view rest_;
-  std::vector<std::shared_ptr<const void>> kept_;
-};
 
 namespace detail {
 
@@ -123,12 +40,30 @@ concept Tag = std::is_empty_v<T> && std::is_default_constructible_v<T>;
 template <class T>
 concept MapLike = requires(T map, typename T::key_type key, typename T::mapped_type value) { map.emplace(std::move(key), std::move(value)); };
 
+/// Structs of public fields.
+template <class T>
+concept Struct = std::is_aggregate_v<T> && std::is_class_v<T> && !Tag<T> && !MapLike<T>;
+
+/// Types that refer to memory of somebody else: good for parameters, not for what outlives the call.
+template <class T>
+inline constexpr bool borrows = std::is_pointer_v<T>;
+template <template <class...> class Container, class... T>
+inline constexpr bool borrows<Container<T...>> = (borrows<T> || ...);
+template <class T, size_t N>
+inline constexpr bool borrows<std::array<T, N>> = borrows<T>;
+template <>
+inline constexpr bool borrows<std::string_view> = true;
+template <class T>
+inline constexpr bool borrows<c10::ArrayRef<T>> = true;
+template <class T>
+inline constexpr bool borrows<c10::OptionalArrayRef<T>> = true;
+
 }  // namespace detail
 
 template <class T>
 struct Pack {
   static_assert(detail::always_false<T>,
-                "tandem::compile: this argument or result type cannot be taken apart; use tensors, numbers, strings, enums and standard containers of them, or specialise tandem::Pack for it.");
+                "tandem::compile: this argument or result type cannot be taken apart; use tensors, numbers, strings, enums, standard containers and structs of them, or specialise tandem::Pack for it.");
 };
 
 template <>
@@ -272,7 +207,7 @@ template <class... T>
 struct Pack<std::variant<T...>> {
   static void write(const std::variant<T...>& value, Writer& to) {
     to.write_size(value.index());
-    std::visit([&](const auto& held) { to.write(held); }, value);
+    std::visit([&]<class Held>(const Held& held) { to.write_held(held); }, value);
   }
   static std::variant<T...> read(Reader& from) {
     static constexpr std::variant<T...> (*readers[])(Reader&) = {[](Reader& r) -> std::variant<T...> { return r.read<T>(); }...};
@@ -296,6 +231,21 @@ struct Pack<T> {
       value.emplace(std::move(key), from.read<typename T::mapped_type>());
     }
     return value;
+  }
+};
+
+template <detail::Struct T>
+struct Pack<T> {
+  using Fields = detail::Fields<T>;
+  using Places = std::make_index_sequence<std::tuple_size_v<Fields>>;
+  static_assert(!detail::borrows<Fields>, "tandem: the fields of a struct own what they hold; use std::string and std::vector in place of pointers and views.");
+
+  static void write(const T& value, Writer& to) {
+    auto fields = detail::tie_fields(value);
+    [&]<size_t... I>(std::index_sequence<I...>) { (to.write_part(detail::field_name<T, I>, std::get<I>(fields)), ...); }(Places());
+  }
+  static T read(Reader& from) {
+    return [&]<size_t... I>(std::index_sequence<I...>) { return T{from.read<std::tuple_element_t<I, Fields>>()...}; }(Places());
   }
 };
 

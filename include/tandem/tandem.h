@@ -9,7 +9,9 @@
 #include <tandem/error.h>
 #include <tandem/graph.h>
 #include <tandem/module.h>
+#include <tandem/ops.h>
 #include <tandem/options.h>
 #include <tandem/pack.h>
 #include <tandem/passes.h>
 #include <tandem/script.h>
+#include <tandem/wrapper.h>

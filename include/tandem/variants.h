@@ -54,6 +54,7 @@ Returned take_apart(const Result& result) {
 
 template <class Result>
 Result put_together(const Returned& returned) {
+  static_assert(!borrows<Result>, "tandem::compile: a result owns what it holds; use std::string and std::vector in place of pointers and views.");
   return Reader(returned.tensors, *static_cast<const std::string*>(returned.structure.get())).read<Result>();
 }
 

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "aot/views.h"
+#include "aot/write_order.h"
 #include "graph/geometry.h"
 #include "ops/facts.h"
 #include "trace/shapes.h"
@@ -73,9 +74,18 @@ class Functionalizer {
   Value rebuild(Value value, const Memory& m) {
     if (value == m.base || same_geometry(trace_.meta(value), trace_.meta(m.base))) return m.content;
     const ViewLink& link = links_[value.id];
-    if (link.parent && read_only(trace_.nodes()[link.node])) return replay_view(value, link);
+    // as_strided counts from the beginning of the storage, which is another one now.
+    if (link.parent && read_only(trace_.nodes()[link.node]) && !is_strided_by_offset(trace_.nodes()[link.node].op)) return replay_view(value, link);
     const TensorMeta &view = trace_.meta(value), &base = trace_.meta(m.base);
+    if (!within(base, view) || !same_strides(graph_.meta(m.content), base)) throw RunEagerly("the function reads memory around a tensor that it writes");
     return strided(m.content, view, view.offset - base.offset);
+  }
+
+  /// Whether a view lies between the first and the last element of its base.
+  static bool within(const TensorMeta& base, const TensorMeta& view) {
+    auto [begin, end] = byte_range(placement_of(view));
+    auto [first, last] = byte_range(placement_of(base));
+    return begin == end || (first <= begin && end <= last);
   }
 
   static bool read_only(const Node& node) { return node.writes.empty() || functional_twin(node.op).has_value(); }
@@ -174,46 +184,8 @@ class Functionalizer {
       if (!is_surely_injective(trace_.meta(before))) throw RunEagerly(full_name(node.op) + " writes a view that holds one element in several places");
       if (phase_ == Phase::Backward && memory(before).of_input) throw RunEagerly("the backward writes an input (" + full_name(node.op) + ")");
     }
-    if (reads_what_it_wrote(node)) throw RunEagerly(full_name(node.op) + " is given memory that it has written already");
+    if (reads_what_it_writes(trace_, node)) throw RunEagerly(full_name(node.op) + " reads memory that it writes");
     if (!rewrite_copy(node) && !rewrite_as_twin(node)) rewrite_on_clones(node);
-  }
-
-  static bool overlap(const TensorMeta& a, const TensorMeta& b) {
-    auto end = [](const TensorMeta& meta) {
-      int64_t last = meta.offset + 1;
-      for (size_t d = 0; d < meta.sizes.size(); ++d) last += (meta.sizes[d] - 1) * meta.strides[d];
-      return last;
-    };
-    return a.storage == b.storage && a.numel() > 0 && b.numel() > 0 && a.offset < end(b) && b.offset < end(a);
-  }
-
-  /// Whether another argument lies partly where the only write goes: eager's kernel then reads some elements before and some after they are written.
-  bool reads_beside_its_write(const Node& node) const {
-    const TensorMeta& target = trace_.meta(node.writes[0].first);
-    bool found = false;
-    for_each_argument(node, [&](Value v) { found = found || (overlap(trace_.meta(v), target) && !same_geometry(trace_.meta(v), target)); });
-    return found;
-  }
-
-  /// List operators go from element to element, so that a later one sees what was written for an earlier one.
-  bool reads_what_it_wrote(const Node& node) const {
-    if (node.writes.size() < 2) return node.writes.size() == 1 && phase_ == Phase::Forward && reads_beside_its_write(node);
-    auto written_before = [&](Value value, size_t position) {
-      for (size_t i = 0; i < position; ++i)
-        if (value && trace_.meta(node.writes[i].first).storage == trace_.meta(value).storage) return true;
-      return false;
-    };
-    for (size_t i = 0; i < node.writes.size(); ++i)
-      if (written_before(node.writes[i].first, i)) return true;
-    for (size_t a = 0; a < node.arguments.size(); ++a) {
-      const auto& targets = facts(node.op).written;
-      if (std::find(targets.begin(), targets.end(), int(a)) != targets.end()) continue;
-      const auto* list = std::get_if<std::vector<Value>>(&node.arguments[a]);
-      if (const auto* one = std::get_if<Value>(&node.arguments[a]); one && written_before(*one, node.writes.size())) return true;
-      for (size_t i = 0; list && i < list->size(); ++i)
-        if (written_before((*list)[i], i)) return true;
-    }
-    return false;
   }
 
   bool rewrite_copy(const Node& node) {
@@ -249,10 +221,11 @@ class Functionalizer {
     return true;
   }
 
-  /// Kernels such as matrix products round differently for another layout of the result.
+  /// Kernels such as matrix products round differently for another layout of the result, and some refuse a dtype only where they write in place.
   bool computes_in_another_layout(const std::vector<Value>& results, const Node& node) const {
     for (size_t i = 0; i < results.size(); ++i) {
       const TensorMeta &made = graph_.meta(results[i]), &wanted = trace_.meta(node.writes[i].first);
+      if (made.dtype != wanted.dtype && facts(node.op).kind != Kind::Pointwise) return true;
       if (is_dense(wanted) && (made.sizes != wanted.sizes || !same_strides(made, wanted))) return true;
     }
     return false;
@@ -324,7 +297,11 @@ class Functionalizer {
     } else {
       Value old = away_from_inputs(m.content);
       int64_t begin = graph_.meta(old).offset + view.offset - base.offset;
-      if (size_t(graph_.meta(old).storage) < memory_.size() && memory_[graph_.meta(old).storage].of_input) reads_offsets_ = true;
+      if (memory_of_input(old)) {
+        reads_offsets_ = true;
+        // libtorch's own scatter takes such a tensor only from where nobody differentiates.
+        if (trace_.meta(m.base).requires_grad) throw RunEagerly("a part is written of an input that requires grad and has gaps between its elements");
+      }
       m.content = call("aten::as_strided_scatter", {old, made, dims(view.sizes), dims(view.strides), c10::IValue(begin)});
     }
     ++m.version;

@@ -20,7 +20,8 @@ class Planner {
   Plan run() {
     find_written_storages();
     for (const TracedInput& input : tracer_.inputs()) plan_input(input);
-    refuse_overlapping_writes();
+    find_overlapping_writes();
+    for (const TracedMember& member : traced_.members) plan_member(member);
     group_outputs();
     for (const at::Tensor& output : traced_.outputs) plan_output(output);
     find_differentiable();
@@ -55,12 +56,15 @@ class Planner {
     Value last = tracer_.value_of(input.visible);
     if (role.data_written && at::has_internal_overlap(input.real) == at::MemOverlap::Yes)
       throw RunEagerly(role.name + " is written and holds one element in several places");
+    if ((role.data_written || reshaped_.count(trace_.meta(input.value).storage)) && input.real.requires_grad() && input.real.is_leaf() && input.real.is_view())
+      throw RunEagerly(role.name + " is written, a leaf, and a view of a tensor without gradient");
     role.metadata_steps = metadata_steps(input.value, last);
     role.metadata_written = !role.metadata_steps.empty();
     role.only_counted = !role.data_written && !role.metadata_written && reshaped_.count(trace_.meta(input.value).storage) > 0;
     role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
     role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
     if (role.starts_requiring_grad) role.write_recorded = false;
+    role.retains_grad = input.visible.retains_grad();
     role.write_kept = keep_ && role.data_written && !role.metadata_written && !role.write_recorded;
     if (role.write_kept) plan_.kept_writes.push_back(input.value);
     if (role.data_written && !role.write_kept) {
@@ -92,15 +96,35 @@ class Planner {
     return steps;
   }
 
-  void refuse_overlapping_writes() {
-    std::map<int32_t, size_t> first_on;
-    for (size_t i = 0; i < plan_.contract.inputs.size(); ++i) {
-      int32_t storage = trace_.meta(plan_.contract.inputs[i].value).storage;
-      auto [first, fresh] = first_on.emplace(storage, i);
-      if (!fresh && written_.count(storage))
-        throw RunEagerly(plan_.contract.inputs[first->second].name + " and " + plan_.contract.inputs[i].name + " share memory that the function writes");
-      input_on_[storage] = first->second;
+  void find_overlapping_writes() {
+    std::map<int32_t, std::vector<size_t>> inputs_on;
+    for (size_t i = 0; i < plan_.contract.inputs.size(); ++i) inputs_on[trace_.meta(plan_.contract.inputs[i].value).storage].push_back(i);
+    std::vector<std::vector<size_t>> overlapping;
+    std::string names;
+    for (const auto& [storage, inputs] : inputs_on) {
+      on_inputs_.insert(storage);
+      if (inputs.size() < 2 || !written_.count(storage)) continue;
+      overlapping.push_back(inputs);
+      if (names.empty()) names = plan_.contract.inputs[inputs[0]].name + " and " + plan_.contract.inputs[inputs[1]].name;
     }
+    if (!overlapping.empty()) throw OverlappingWrites(names + " share memory that the function writes", std::move(overlapping));
+  }
+
+  /// Its elements are the base's; sizes, strides and versions are its own.
+  void plan_member(const TracedMember& member) {
+    InputRole role;
+    role.value = member.value;
+    role.name = member.name;
+    role.captured = member.captured;
+    role.requires_grad = member.requires_grad;
+    role.view_of = member.base;
+    role.metadata_steps = metadata_steps(member.value, tracer_.value_of(member.fake));
+    role.metadata_written = !role.metadata_steps.empty();
+    role.write_recorded = member.fake.requires_grad();
+    role.retains_grad = member.fake.retains_grad();
+    if (member.requires_grad != member.fake.requires_grad() && !plan_.contract.inputs[member.base].write_recorded)
+      throw RunEagerly("an input that shares memory with others starts or stops to require grad");
+    plan_.contract.inputs.push_back(std::move(role));
   }
 
   // ---- outputs
@@ -108,8 +132,11 @@ class Planner {
   int32_t storage_of(const at::Tensor& fake) const { return trace_.meta(tracer_.value_of(fake)).storage; }
 
   void group_outputs() {
-    for (const at::Tensor& output : traced_.outputs)
-      if (output.defined()) outputs_on_[storage_of(output)].push_back(output);
+    for (const at::Tensor& output : traced_.outputs) {
+      if (!output.defined()) continue;
+      auto& together = outputs_on_[storage_of(output)];
+      if (std::none_of(together.begin(), together.end(), [&](const at::Tensor& other) { return other.is_same(output); })) together.push_back(output);
+    }
   }
 
   void plan_output(const at::Tensor& output) {
@@ -128,7 +155,8 @@ class Planner {
     }
     role.value = tracer_.value_of(output);
     role.requires_grad = output.requires_grad();
-    if (input_on_.count(storage_of(output)))
+    role.retains_grad = output.retains_grad();
+    if (on_inputs_.count(storage_of(output)))
       plan_view_of_input(output, role);
     else
       plan_own_output(output, role);
@@ -142,29 +170,36 @@ class Planner {
     return std::nullopt;
   }
 
+  /// What an output may be a view of, with its place in the contract: the nearest first.
+  std::vector<std::pair<at::Tensor, size_t>> visible_inputs() const {
+    std::vector<std::pair<at::Tensor, size_t>> visible;
+    for (size_t m = 0; m < traced_.members.size(); ++m) visible.emplace_back(traced_.members[m].fake, tracer_.inputs().size() + m);
+    for (size_t i = 0; i < tracer_.inputs().size(); ++i) visible.emplace_back(tracer_.inputs()[i].visible, i);
+    return visible;
+  }
+
   void plan_view_of_input(const at::Tensor& output, OutputRole& role) {
-    for (size_t i = 0; i < tracer_.inputs().size(); ++i) {
-      const TracedInput& input = tracer_.inputs()[i];
-      if (trace_.meta(input.value).storage != storage_of(output)) continue;
-      if (output.is_same(input.visible)) {
+    std::optional<OutputRole> of_its_own;
+    for (const auto& [base, index] : visible_inputs()) {
+      if (storage_of(base) != storage_of(output)) continue;
+      role.base = index;
+      if (output.is_same(base)) {
         role.source = OutputSource::Input;
-        role.base = i;
         return;
       }
-      auto steps = view_steps(trace_, links_, tracer_.value_of(input.visible), role.value);
+      auto steps = view_steps(trace_, links_, tracer_.value_of(base), role.value);
       if (!steps) continue;
+      if (output.requires_grad() && output.is_leaf() && !base.requires_grad()) throw RunEagerly("the function returns a leaf that it makes");
       role.source = OutputSource::ViewOfInput;
-      role.base = i;
       role.steps = std::move(*steps);
-      role.tracked = output.grad_fn() != nullptr;
-      if (role.tracked && !autograd_sees_only_views(output, input.visible, role.steps.size())) {
-        role.tracked = false;
-        role.differentiable = true;
-        later_sources_.push_back(output);
-      }
-      return;
+      if (plan_view(output, base, role)) return;
+      if (!of_its_own) of_its_own = role;
     }
-    throw RunEagerly("an output is a view of an input that no view operator made");
+    if (!of_its_own) throw RunEagerly("an output is a view of an input that no view operator made");
+    role = std::move(*of_its_own);
+    role.tracked = false;
+    role.differentiable = true;
+    later_sources_.push_back(output);
   }
 
   /// libtorch's own nodes are called after their operators: SelectBackward0.
@@ -174,6 +209,12 @@ class Planner {
     auto all = [](std::string_view text, auto&& kind) { return std::all_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; }); };
     return at != name.npos && at > 0 && std::isupper(static_cast<unsigned char>(name[0])) && at + suffix.size() < name.size() &&
            all(std::string_view(name).substr(0, at), [](int c) { return std::isalpha(c); }) && all(std::string_view(name).substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
+  }
+
+  /// Whether libtorch gave the view a new history because its base was written after it was made: one node for all the steps.
+  static bool was_regenerated(const at::Tensor& output, const at::Tensor& base) {
+    auto node = output.grad_fn();
+    return node && node->name() == "AsStridedBackward0" && node->next_edge(0) == torch::autograd::impl::gradient_edge(base);
   }
 
   /// A custom function may return its input and still have a gradient of its own.
@@ -186,7 +227,18 @@ class Planner {
     return edge == torch::autograd::impl::gradient_edge(base);
   }
 
+  /// False where the gradient of the view is not that of its base.
+  bool plan_view(const at::Tensor& output, const at::Tensor& base, OutputRole& role) {
+    role.tracked = output.grad_fn() != nullptr;
+    if (was_regenerated(output, base))
+      role.steps = {strided_step(trace_.meta(tracer_.value_of(base)), trace_.meta(role.value))};
+    else if (role.tracked)
+      return autograd_sees_only_views(output, base, role.steps.size());
+    return true;
+  }
+
   void plan_own_output(const at::Tensor& output, OutputRole& role) {
+    if (output.requires_grad() && output.is_leaf() && !is_untracked_view(output)) throw RunEagerly("the function returns a leaf that it makes");
     const std::vector<at::Tensor>& together = outputs_on_[storage_of(output)];
     at::Tensor base = together.size() > 1 ? base_of(together) : is_untracked_view(output) ? base_of({output, at::Tensor(output._base())}) : output;
     role.base = returned(base);
@@ -195,13 +247,11 @@ class Planner {
     auto steps = view_steps(trace_, links_, tracer_.value_of(base), role.value);
     if (!steps) throw RunEagerly("outputs share memory in a way that no view operator made");
     role.steps = std::move(*steps);
-    role.tracked = output.grad_fn() != nullptr;
-    if (role.tracked && !autograd_sees_only_views(output, base, role.steps.size()))
-      throw RunEagerly("outputs that share memory have gradients of their own");
+    if (!plan_view(output, base, role)) throw RunEagerly("outputs that share memory have gradients of their own");
   }
 
   /// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through it.
-  static bool is_untracked_view(const at::Tensor& output) { return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())); }
+  static bool is_untracked_view(const at::Tensor& output) { return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())) && output._base().requires_grad(); }
 
   /// The one of them that the others are views of, or what all of them are views of.
   at::Tensor base_of(const std::vector<at::Tensor>& together) {
@@ -211,7 +261,7 @@ class Planner {
       });
     };
     for (const at::Tensor& candidate : together)
-      if (is_base(candidate)) return candidate;
+      if (!is_untracked_view(candidate) && is_base(candidate)) return candidate;
     for (const at::Tensor& candidate : together) {
       if (!candidate.is_view()) continue;
       at::Tensor base(candidate._base());
@@ -235,6 +285,8 @@ class Planner {
       plan_.differentiable.push_back(i);
       plan_.tangent_sources.push_back(plan_.returned[i]);
     }
+    // The run time makes outputs in the order in which the program made them, and each gets the next tangent.
+    std::stable_sort(later_sources_.begin(), later_sources_.end(), [this](const at::Tensor& a, const at::Tensor& b) { return tracer_.value_of(a).id < tracer_.value_of(b).id; });
     for (const at::Tensor& source : later_sources_) plan_.tangent_sources.push_back(source);
     for (const at::Tensor& source : plan_.tangent_sources) plan_.contract.tangents.push_back(tracer_.value_of(source));
   }
@@ -254,7 +306,7 @@ class Planner {
   const std::vector<ViewLink> links_;
   std::set<int32_t> written_, counted_;      ///< storages that the forward writes; those of them whose versions libtorch counts
   std::set<int32_t> reshaped_;               ///< storages of which some view got other sizes or strides in place
-  std::map<int32_t, size_t> input_on_;
+  std::set<int32_t> on_inputs_;
   std::map<int32_t, std::vector<at::Tensor>> outputs_on_;
   Tensors later_sources_;
   Plan plan_;

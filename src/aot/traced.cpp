@@ -2,28 +2,68 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
 #include "base/counters.h"
+#include "base/history.h"
 #include "trace/refuse.h"
 
 namespace tandem {
 namespace {
 
+/// The program named a captured tensor to autograd, which knows that tensor and not its fake; eager knows better, or says the same.
+bool comes_from_autograd(std::string_view error) {
+  return error.find("does not require grad") != error.npos || error.find("appears to not have been used in the graph") != error.npos;
+}
+
 detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arguments) {
   try {
     return program(arguments);
   } catch (const c10::Error& error) {
-    if (asks_for_data(error.what_without_backtrace())) refuse_data_access();
+    const std::string said = error.what_without_backtrace();
+    if (asks_for_data(said)) refuse_data_access();
+    if (comes_from_autograd(said)) throw RunEagerly("autograd inside the function does not know a tensor: " + said);
     throw;
   }
 }
 
 /// What a program does to its inputs besides operators: seen afterwards, and left to eager.
 void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
-  if (input.real.requires_grad() && !input.visible.requires_grad()) throw RunEagerly("the function detaches an input in place");
+  if (input.captured && input.real.is_leaf() && input.real.requires_grad() != input.required_grad) {
+    at::Tensor(input.real).set_requires_grad(input.required_grad);
+    throw RunEagerly("the function changes requires_grad of a tensor that it captured");
+  }
+  if (input.real.requires_grad() && (!input.visible.requires_grad() || (input.visible.is_leaf() && !input.real.is_leaf())))
+    throw RunEagerly("the function detaches an input in place");
   const at::Tensor& gradient = input.leaf.grad();
   if (!gradient.defined()) return;
   if (input.captured || !input.real.is_leaf() || !gradient.is_same(input.real.grad())) throw RunEagerly("the function calls backward() on an input");
   if (tracer.has_met(gradient)) throw RunEagerly("the function reads the gradient of an argument");
+}
+
+/// A hook on a tensor that the caller has as well stays with the tensor: it sees gradients that come from elsewhere, and it runs before the caller's own.
+void refuse_hooks_on_edges(const Traced& traced, const std::vector<torch::autograd::Node*>& nodes) {
+  bool hooked = false;
+  for (const TracedInput& input : traced.tracer->inputs())
+    hooked = hooked || (input.leaf.requires_grad() && (!torch::autograd::impl::hooks(input.leaf).empty() || torch::autograd::impl::post_acc_grad_hooks(input.leaf)));
+  for (torch::autograd::Node* node : nodes) hooked = hooked || (!node->tensor_pre_hooks().empty() && node->name() == "tandem::InputBoundary");
+  for (const at::Tensor& output : traced.outputs) hooked = hooked || (output.defined() && output.grad_fn() && !output.grad_fn()->tensor_pre_hooks().empty());
+  if (hooked) throw RunEagerly("the function registers a hook on a tensor that it was given or returns");
+}
+
+/// Gradients are retained by the caller's tensors, not by the fakes that stand for them.
+void settle_hooks(const Traced& traced) {
+  Tensors ends = traced.outputs;
+  for (const TracedInput& input : traced.tracer->inputs()) ends.push_back(input.visible);
+  try {
+    const auto nodes = nodes_behind(ends);
+    refuse_hooks_on_edges(traced, nodes);
+    for (torch::autograd::Node* node : nodes) node->retains_grad_hooks().clear();
+  } catch (const c10::Error& error) {
+    // Asking a view for its history is an error where its base was written in a way that autograd forbids; in eager nobody may ever ask.
+    throw RunEagerly(std::string("libtorch refuses the gradients of a tensor that it returns: ") + error.what_without_backtrace());
+  }
 }
 
 }  // namespace
@@ -33,7 +73,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, b
   Traced traced;
   traced.tracer = std::make_unique<Tracer>(record_locations);
   Tracer& tracer = *traced.tracer;
-  for (const at::Tensor& argument : arguments) traced.arguments.push_back(tracer.add_argument(argument));
+  traced.arguments = tracer.add_arguments(arguments);
   // Casts that autocast remembers must not outlive the trace, nor may it see those from before.
   at::autocast::clear_cache();
   tracer.record([&] {
@@ -47,6 +87,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, b
     if (output.defined()) tracer.settle_output(output);
   for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
   tracer.settle_captures();
+  settle_hooks(traced);
   traced.forward_nodes = tracer.graph().nodes().size();
   return traced;
 }

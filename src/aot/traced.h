@@ -7,6 +7,21 @@
 
 namespace tandem {
 
+/// An input that is a view of another one, its base, which the graph takes instead.
+struct TracedMember {
+  at::Tensor fake;                           ///< what the program saw
+  Value value;                               ///< of the fake, before the program ran
+  std::string name;
+  bool captured = false, requires_grad = false;
+  size_t base = 0;                           ///< which input
+};
+
+/// Some inputs overlap in memory that the function writes.
+struct OverlappingWrites : RunEagerly {
+  OverlappingWrites(const std::string& what, std::vector<std::vector<size_t>> inputs) : RunEagerly(what), inputs(std::move(inputs)) {}
+  std::vector<std::vector<size_t>> inputs;   ///< of the tracer, in groups
+};
+
 /// Fakes of inputs and outputs with their autograd graph: the one source of every derivative, kept as long as the compiled function.
 struct Traced {
   std::unique_ptr<Tracer> tracer;
@@ -14,6 +29,7 @@ struct Traced {
   Tensors outputs;                           ///< as the program returned them
   std::shared_ptr<const void> structure;
   size_t forward_nodes = 0;
+  std::vector<TracedMember> members = {};
 };
 
 /// Runs `program` once on fakes of `arguments`, in the modes of the calling thread. Real tensors, generators and the program's captures stay as they were.
@@ -29,7 +45,7 @@ struct Plan {
   std::vector<Value> kept_writes;
 };
 
-/// Sorts out writes and aliasing of a traced function; throws RunEagerly for the kinds of aliasing that are not compiled.
+/// Sorts out writes and aliasing of a traced function; throws OverlappingWrites, or RunEagerly for the kinds of aliasing that are not compiled.
 Plan plan_calls(const Traced& traced, const std::vector<std::string>& input_names, bool keep_input_mutations);
 
 }  // namespace tandem

@@ -35,6 +35,14 @@ std::optional<c10::OperatorHandle> find_functional_twin(const c10::OperatorHandl
   return std::nullopt;
 }
 
+constexpr size_t strided_offset = 3;
+
+/// Steps of this operator count from where the base begins, since another tensor may stand there when they are replayed.
+bool is_strided(const c10::OperatorHandle& op) {
+  static const c10::OperatorName as_strided("aten::as_strided", "");
+  return op.operator_name() == as_strided;
+}
+
 }  // namespace
 
 std::vector<ViewLink> find_views(const Graph& trace) {
@@ -76,6 +84,7 @@ std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::v
     if (!op || !std::holds_alternative<Value>(node.arguments[link.base_argument])) return std::nullopt;
     ViewStep step{*op, node.arguments, link.base_argument, link.result};
     step.arguments[link.base_argument] = Value{};
+    if (is_strided(*op)) step.arguments[strided_offset] = c10::IValue(trace.meta(at).offset - trace.meta(link.parent).offset);
     for (const Operand& argument : step.arguments) {
       bool other_tensor = false;
       for_each_value(argument, [&](Value) { other_tensor = true; });
@@ -85,6 +94,11 @@ std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::v
   }
   std::reverse(steps.begin(), steps.end());
   return steps;
+}
+
+ViewStep strided_step(const TensorMeta& base, const TensorMeta& view) {
+  static const c10::OperatorHandle as_strided = c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
+  return {as_strided, {Value{}, c10::IValue(c10::IntArrayRef(view.sizes)), c10::IValue(c10::IntArrayRef(view.strides)), c10::IValue(view.offset - base.offset)}, 0, 0};
 }
 
 at::Tensor replay(const std::vector<ViewStep>& steps, at::Tensor base) {
@@ -99,6 +113,7 @@ at::Tensor replay(const std::vector<ViewStep>& steps, at::Tensor base) {
       else
         stack.emplace_back();
     }
+    if (is_strided(step.op)) stack[strided_offset] = stack[strided_offset].toInt() + base.storage_offset();
     step.op.callBoxed(stack);
     size_t skip = step.result;
     for (const c10::IValue& result : stack) {

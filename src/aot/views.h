@@ -24,6 +24,9 @@ std::optional<c10::OperatorHandle> functional_twin(const c10::OperatorHandle& op
 /// The steps from `base` to `view`, or nothing when `view` was not made from `base` by view operators alone.
 std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::vector<ViewLink>& links, Value base, Value view);
 
+/// One step, as_strided, from a base to a view of this geometry.
+ViewStep strided_step(const TensorMeta& base, const TensorMeta& view);
+
 /// Replays steps on a real tensor, in the grad mode of the caller.
 at::Tensor replay(const std::vector<ViewStep>& steps, at::Tensor base);
 

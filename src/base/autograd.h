@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <cstring>
 #include <memory>
 #include <type_traits>
 
@@ -23,6 +24,13 @@ auto make_node(Arguments&&... arguments) {
   } else {
     return c10::make_intrusive<T>(std::forward<Arguments>(arguments)...);
   }
+}
+
+/// Whether a write to one of them counts as a write to the other. The counter is one pointer that libtorch shows to nobody.
+inline bool have_one_version(const at::Tensor& a, const at::Tensor& b) {
+  const c10::VariableVersion &first = a.unsafeGetTensorImpl()->version_counter(), &second = b.unsafeGetTensorImpl()->version_counter();
+  static_assert(sizeof(c10::VariableVersion) == sizeof(void*));
+  return std::memcmp(static_cast<const void*>(&first), static_cast<const void*>(&second), sizeof(void*)) == 0;
 }
 
 }  // namespace tandem

@@ -14,4 +14,18 @@ bool is_dense(const TensorMeta& meta);
 /// Whether it is plain from the strides that no two elements lie in one place.
 bool is_surely_injective(const TensorMeta& meta);
 
+/// Where the elements of a tensor lie in its storage.
+struct Placement {
+  c10::IntArrayRef sizes, strides;
+  int64_t offset = 0, element_bytes = 1;
+};
+Placement placement_of(const TensorMeta& meta);
+Placement placement_of(const at::Tensor& strided);
+
+/// From the first byte to behind the last one; empty for a tensor without elements.
+std::pair<int64_t, int64_t> byte_range(const Placement& placement);
+
+/// Whether it is plain that two tensors on one storage have no byte in common: their ranges are apart, or they are boxes beside each other in one grid.
+bool surely_apart(const Placement& a, const Placement& b);
+
 }  // namespace tandem

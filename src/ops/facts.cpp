@@ -3,6 +3,11 @@
 
 #include <ATen/core/enum_tag.h>
 
+#include <tandem/error.h>
+#include <tandem/ops.h>
+
+#include <atomic>
+#include <deque>
 #include <mutex>
 
 #include "ops/table.h"
@@ -77,14 +82,34 @@ OpFacts gather(const c10::OperatorHandle& op) {
   return facts;
 }
 
-const OpFacts& gather_once(const c10::OperatorHandle& op) {
+/// What was gathered so far, for all threads. Facts that a declaration made obsolete stay: somebody may be reading them.
+struct Known {
+  std::mutex mutex;
+  std::unordered_map<c10::OperatorName, const OpFacts*> facts;
+  std::deque<OpFacts> gathered;
+  std::atomic<uint64_t> declarations = 0;
+
+  const OpFacts* find_or_gather(const c10::OperatorHandle& op) {
+    std::lock_guard lock(mutex);
+    const OpFacts*& found = facts[op.operator_name()];
+    if (!found) found = &gathered.emplace_back(gather(op));
+    return found;
+  }
+
+  void declare_side_effect(const c10::OperatorHandle& op) {
+    std::lock_guard lock(mutex);
+    const OpFacts*& found = facts[op.operator_name()];
+    OpFacts declared = found ? *found : gather(op);
+    declared.side_effect = true;
+    found = &gathered.emplace_back(std::move(declared));
+    ++declarations;
+  }
+};
+
+Known& known() {
   // Never destroyed: threads may ask while the process ends.
-  static auto& mutex = *new std::mutex;
-  static auto& known = *new std::unordered_map<c10::OperatorName, OpFacts>;
-  std::lock_guard lock(mutex);
-  auto it = known.find(op.operator_name());
-  if (it == known.end()) it = known.emplace(op.operator_name(), gather(op)).first;
-  return it->second;
+  static auto& all = *new Known;
+  return all;
 }
 
 }  // namespace
@@ -107,9 +132,21 @@ const FactRow* find_row(const c10::OperatorName& name) {
 const OpFacts& facts(const c10::OperatorHandle& op) {
   // By name and not by handle: a library that was unloaded leaves its handle's address to another operator.
   thread_local std::unordered_map<c10::OperatorName, const OpFacts*> seen;
+  thread_local uint64_t declarations = 0;
+  if (const uint64_t now = known().declarations.load(std::memory_order_acquire); now != declarations) {
+    seen.clear();
+    declarations = now;
+  }
   const OpFacts*& entry = seen[op.operator_name()];
-  if (!entry) entry = &gather_once(op);
+  if (!entry) entry = known().find_or_gather(op);
   return *entry;
+}
+
+void register_side_effect(const std::string& op) {
+  const size_t dot = op.find('.');
+  auto found = c10::Dispatcher::singleton().findSchema({op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1)});
+  if (!found) throw Error("register_side_effect: libtorch has no operator " + op + "; check the spelling and the overload, and that the library that registers it is loaded");
+  known().declare_side_effect(*found);
 }
 
 }  // namespace tandem

@@ -52,14 +52,16 @@ bool is_draw(const Node& node) { return facts(node.op).random; }
 bool is_effect(const Node& node) { return facts(node.op).side_effect; }
 
 /// For every value, a number that says how it is computed; equal programs give equal numbers whatever their values are called. Two draws of random numbers
-/// differ: no pass leaves one out, so they can be counted.
-std::vector<uint64_t> computation_keys(const Graph& graph) {
+/// differ: no pass leaves one out, so they can be counted. `apart`: what a backward computes again is another value than what the forward computed, which the
+/// caller may have written since.
+std::vector<uint64_t> computation_keys(const Graph& graph, bool apart) {
   std::vector<uint64_t> keys(graph.value_count(), 0);
   for (size_t i = 0; i < graph.inputs().size(); ++i) keys[graph.inputs()[i].id] = mix(11, i);
   for (const auto& [value, data] : graph.constants()) keys[value.id] = key_of_data(data);
   uint64_t draws = 0;
   for (const Node& node : graph.nodes()) {
     uint64_t key = std::hash<c10::OperatorName>()(node.op.operator_name());
+    if (apart && node.phase == Phase::Backward) key = mix(key, 19);
     for (const Operand& argument : node.arguments) {
       auto read = [&](Value v) { key = mix(key, v ? keys[v.id] : 17); };
       if (auto* constant = std::get_if<c10::IValue>(&argument)) key = mix(key, key_of_constant(*constant));
@@ -76,7 +78,8 @@ std::vector<uint64_t> computation_keys(const Graph& graph) {
 /// Where in the later graph the values of the earlier one are.
 class Matched {
  public:
-  Matched(const Joint& joint, const Kept& kept) : joint_(joint), graph_(joint.graph), keys_(computation_keys(graph_)), old_keys_(computation_keys(kept.joint.graph)) {
+  Matched(const Joint& joint, const Kept& kept, bool apart)
+      : joint_(joint), graph_(joint.graph), keys_(computation_keys(graph_, apart)), old_keys_(computation_keys(kept.joint.graph, apart)) {
     std::unordered_map<uint64_t, size_t> position;
     for (size_t i = 0; i < kept.saved.size(); ++i)
       if (size_t(kept.saved[i].id) < old_keys_.size()) position.emplace(old_keys_[kept.saved[i].id], i);
@@ -125,7 +128,7 @@ class Matched {
 
 class Extractor : Matched {
  public:
-  Extractor(const Joint& joint, const Kept& kept) : Matched(joint, kept), known_(graph_.value_count()), needed_(graph_.nodes().size()) {}
+  Extractor(const Joint& joint, const Kept& kept, bool apart) : Matched(joint, kept, apart), known_(graph_.value_count()), needed_(graph_.nodes().size()) {}
 
   Extracted run(size_t tangents, size_t gradients) {
     std::vector<Value> outputs(graph_.outputs().begin() + int64_t(joint_.forward_outputs), graph_.outputs().end());
@@ -216,7 +219,7 @@ class Extractor : Matched {
 /// Goes through a graph that follows a forward and sees what it reads of it in vain.
 class Search : Matched {
  public:
-  Search(const Joint& joint, const Kept& kept) : Matched(joint, kept) {
+  Search(const Joint& joint, const Kept& kept) : Matched(joint, kept, /*apart=*/false) {
     auto remember = [&](Value v) { forward_.emplace(old_keys_[v.id], v); };
     for (size_t i = 0; i < kept.joint.primals; ++i) remember(kept.joint.graph.inputs()[i]);
     for (const Node& node : kept.joint.graph.nodes())
@@ -248,9 +251,15 @@ class Search : Matched {
 
 }  // namespace
 
-Extracted extract_backward(const Joint& joint, const Kept& kept) { return Extractor(joint, kept).run(0, 0); }
+Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients) {
+  try {
+    return Extractor(joint, kept, /*apart=*/true).run(tangents, gradients);
+  } catch (const UnsupportedError&) {
+    return Extractor(joint, kept, /*apart=*/false).run(tangents, gradients);
+  }
+}
 
-Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients) { return Extractor(joint, kept).run(tangents, gradients); }
+Extracted extract_backward(const Joint& joint, const Kept& kept) { return extract_next_order(joint, kept, 0, 0); }
 
 std::vector<Value> missing_values(const Joint& joint, const Kept& kept) { return Search(joint, kept).run(); }
 

@@ -5,10 +5,9 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <map>
-#include <unordered_set>
 
-#include "base/autograd.h"
 #include "base/counters.h"
+#include "base/history.h"
 #include "base/log.h"
 #include "partition/extract.h"
 #include "passes/standard.h"
@@ -39,19 +38,8 @@ bool has_fickle_backward(const Graph& graph) {
 
 /// Whether the program registered hooks on tensors on the way to its results.
 bool has_hooks(const Tensors& results) {
-  std::vector<torch::autograd::Node*> waiting;
-  std::unordered_set<torch::autograd::Node*> seen;
-  auto visit = [&](const NodePtr& node) {
-    if (node && seen.insert(node.get()).second) waiting.push_back(node.get());
-  };
-  for (const at::Tensor& result : results) visit(torch::autograd::impl::gradient_edge(result).function);
-  while (!waiting.empty()) {
-    auto* node = waiting.back();
-    waiting.pop_back();
-    if (!node->tensor_pre_hooks().empty() || !node->pre_hooks().empty() || !node->post_hooks().empty()) return true;
-    for (const auto& edge : node->next_edges()) visit(edge.function);
-  }
-  return false;
+  const auto nodes = nodes_behind(results);
+  return std::any_of(nodes.begin(), nodes.end(), [](auto* node) { return !node->tensor_pre_hooks().empty() || !node->pre_hooks().empty() || !node->post_hooks().empty(); });
 }
 
 /// Which output of a graph is the gradient of each input; only wanted ones have one.
@@ -75,7 +63,7 @@ auto Derivative::recorded(const Record& record) const {
     Tracer& tracer;
     ~Release() { tracer.release_real_tensors(); }
   } release{tracer};
-  if (auto alive = entry_.captures()) tracer.hold_captures(*alive);
+  if (auto alive = Entry::alive(entry_.captures_)) tracer.hold_captures(*alive);
   auto made = record();
   if (!made) throw UnsupportedError("a backward with other gradients than the first reads tensors that it captured; read them in the forward too");
   return std::move(*made);

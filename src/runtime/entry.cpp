@@ -34,7 +34,7 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
     if (auto kind = uncompiled_kind(argument)) eager_reason = "an argument is " + *kind;
   if (eager_reason.empty()) {
     try {
-      trace_and_plan(request, arguments);
+      compile_for(request, arguments);
     } catch (const RunEagerly& reason) {
       eager_reason = reason.what();
     }
@@ -42,22 +42,58 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
   if (!eager_reason.empty()) {
     log("compile", options_.name + ": runs as it is: " + eager_reason);
     captures_.clear();
-    names = request.argument_names;
-    signature = Signature(arguments, {}, request.watched, true);
+    captured_members_.clear();
+    bases_.reset();
+    reads_offsets_ = true;
   }
+  names.clear();
+  for (size_t a = 0; a < arguments.size(); ++a) names.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
+  names.insert(names.end(), input_names_.end() - int64_t(captures_.size()), input_names_.end());
+  signature = Signature(arguments, reach(arguments).value_or(Tensors()), request.watched, reads_offsets_);
+}
+
+/// Only the trace tells what is written; where inputs overlap there, the program is traced again as a function of what they are views of.
+void Entry::compile_for(const CompileRequest& request, const Tensors& arguments) {
+  try {
+    return trace_and_plan(request, arguments);
+  } catch (const OverlappingWrites& overlap) {
+    merge_overlapping(overlap);
+  }
+  const Tensors members = bases_->members(arguments, *alive(captured_members_));
+  const std::vector<std::string> given_names = bases_->argument_names(request.argument_names, arguments.size());
+  const auto bases = bases_->bases(members);
+  if (!bases) throw RunEagerly("tensors that share memory which the function writes are views of nothing in common");
+  const detail::Program program = bases_->program(request.program, members, members_);
+  try {
+    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, request.graph_id}, bases_->arguments(*bases, arguments));
+  } catch (const c10::Error& error) {
+    // The program itself ran without, a moment ago.
+    throw RunEagerly(std::string("it cannot be traced as a function of what its inputs are views of: ") + error.what_without_backtrace());
+  }
+  for (const Group& group : bases_->groups())
+    if (!group.known_to_autograd && plan.contract.inputs[size_t(&group - bases_->groups().data())].write_recorded)
+      throw RunEagerly("autograd sees writes to memory that inputs share without its knowledge");
+  reads_offsets_ = true;
+}
+
+void Entry::merge_overlapping(const OverlappingWrites& overlap) {
+  const auto& inputs = traced_.tracer->inputs();
+  bases_.emplace(inputs, overlap.inputs, input_of_argument_, input_names_);
+  for (const Group& group : bases_->groups())
+    for (const Member& member : group.members)
+      if (inputs[member.input].captured) captured_members_.emplace_back(inputs[member.input].real.getIntrusivePtr());
 }
 
 void Entry::trace_and_plan(const CompileRequest& request, const Tensors& arguments) {
   {
     Stopwatch watch(trace_seconds_);
     traced_ = trace_forward(request.program, arguments, options_.record_locations);
+    traced_.members = std::move(members_);
   }
   // Another call may pass another tensor there, while the captured one stays.
   for (const TracedInput& input : traced_.tracer->inputs())
     if (input.also_captured) throw RunEagerly("an argument is also captured by the function");
-  read_inputs(arguments);
-  name_inputs(request);
-  plan = plan_calls(traced_, names, options_.keep_input_mutations);
+  plan_traced(request, arguments);
   structure = traced_.structure;
   for (const InputRole& input : plan.contract.inputs) changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan.tangent_sources.empty() && !plan.gradient_inputs.empty();
@@ -65,20 +101,24 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   if (trains) {
     joint = differentiate();
     if (!joint && !backward_error_) {
-      read_inputs(arguments);
-      name_inputs(request);
-      plan = plan_calls(traced_, names, options_.keep_input_mutations);
+      plan_traced(request, arguments);
       joint = differentiate();
     }
   }
   if (!joint) joint = make_inference_graph(traced_, plan);
   nodes_recorded_ = joint->nodes_recorded;
   eager_saved_bytes_ = joint->eager_saved_bytes;
-  signature = Signature(arguments, *captures(), request.watched, joint->reads_offsets);
+  reads_offsets_ = joint->reads_offsets;
   Stopwatch watch(compile_seconds_);
   split_and_compile(std::move(*joint));
   wrappers = make_wrappers(*this);
   traced_.tracer->release_real_tensors();
+}
+
+void Entry::plan_traced(const CompileRequest& request, const Tensors& arguments) {
+  read_inputs(arguments);
+  name_inputs(request);
+  plan = plan_calls(traced_, input_names_, options_.keep_input_mutations);
 }
 
 /// A backward that eager would refuse is refused when it is called, as eager does; the forward runs.
@@ -98,33 +138,86 @@ std::optional<JointGraph> Entry::differentiate() {
   } catch (const UnsupportedError& reason) {
     throw RunEagerly(std::string("its backward cannot be compiled: ") + reason.what());
   } catch (const std::exception& reason) {
-    // Eager refuses only those gradients that read what was written.
-    if (order.sources.size() > 1 || order.leaves.size() > 1) throw RunEagerly(std::string("libtorch refuses a part of its gradients: ") + reason.what());
+    // Eager refuses only those gradients that read what was written or used up.
+    if (some_gradient_exists(order)) throw RunEagerly(std::string("libtorch refuses a part of its gradients: ") + reason.what());
     backward_error_ = std::current_exception();
     return std::nullopt;
   }
 }
 
+/// Asked where libtorch refuses all of them together.
+bool Entry::some_gradient_exists(const Order& order) {
+  constexpr size_t most_attempts = 512;
+  if (order.sources.size() * order.leaves.size() > most_attempts) return true;
+  const BackwardVariant all = expected_variant(order);
+  for (size_t s = 0; s < order.sources.size(); ++s)
+    for (size_t l = 0; l < order.leaves.size(); ++l) {
+      BackwardVariant one{std::vector<std::optional<TensorMeta>>(order.sources.size()), std::vector<bool>(order.leaves.size())};
+      one.tangents[s] = all.tangents[s];
+      one.wanted[l] = true;
+      try {
+        auto joint = make_joint_graph(traced_, plan, order, one);
+        if (!joint || joint->gradients.front()) return true;
+      } catch (const UnsupportedError&) {
+        return true;
+      } catch (const std::exception&) {
+      }
+    }
+  return false;
+}
+
 void Entry::read_inputs(const Tensors& arguments) {
   captures_.clear();
-  input_of_argument.assign(arguments.size(), size_t(-1));
+  input_of_argument_.assign(arguments.size(), size_t(-1));
   const auto& inputs = traced_.tracer->inputs();
   for (size_t a = 0; a < arguments.size(); ++a)
     for (size_t i = 0; i < inputs.size() && arguments[a].defined(); ++i)
-      if (inputs[i].real.is_same(arguments[a])) input_of_argument[a] = i;
+      if (inputs[i].real.is_same(arguments[a])) input_of_argument_[a] = i;
   for (const TracedInput& input : inputs)
     if (input.captured) captures_.emplace_back(input.real.getIntrusivePtr());
 }
 
-std::optional<Tensors> Entry::captures() const {
-  Tensors alive;
-  alive.reserve(captures_.size());
-  for (const auto& weak : captures_) {
-    auto impl = weak.lock();
+std::optional<Tensors> Entry::alive(const WeakTensors& weak) {
+  Tensors tensors;
+  tensors.reserve(weak.size());
+  for (const auto& one : weak) {
+    auto impl = one.lock();
     if (!impl) return std::nullopt;
-    alive.emplace_back(std::move(impl));
+    tensors.emplace_back(std::move(impl));
   }
-  return alive;
+  return tensors;
+}
+
+bool Entry::captures_are_alive() const { return alive(captures_) && alive(captured_members_); }
+
+std::optional<Tensors> Entry::reach(const Tensors& arguments) const {
+  auto reached = alive(captures_);
+  if (!reached || !bases_) return reached;
+  const auto captured = alive(captured_members_);
+  if (!captured || arguments.size() + bases_->groups().size() != input_of_argument_.size()) return std::nullopt;
+  const auto bases = bases_->bases(bases_->members(arguments, *captured));
+  if (!bases) return std::nullopt;
+  reached->insert(reached->end(), captured->begin(), captured->end());
+  reached->insert(reached->end(), bases->begin(), bases->end());
+  return reached;
+}
+
+Tensors Entry::gather_inputs(const Tensors& arguments, Tensors reached) const {
+  Tensors inputs(plan.contract.inputs.size());
+  auto place = [&](const Tensors& given) {
+    for (size_t a = 0; a < given.size(); ++a)
+      if (input_of_argument_[a] != size_t(-1)) inputs[input_of_argument_[a]] = given[a];
+  };
+  auto next = std::move(reached.begin(), reached.begin() + int64_t(captures_.size()), inputs.begin() + int64_t(graph_inputs() - captures_.size()));
+  if (!bases_) {
+    place(arguments);
+    return inputs;
+  }
+  const auto captured = reached.begin() + int64_t(captures_.size()), bases = captured + int64_t(captured_members_.size());
+  place(bases_->arguments(Tensors(bases, reached.end()), arguments));
+  Tensors views = bases_->views(bases_->members(arguments, Tensors(captured, bases)));
+  std::move(views.begin(), views.end(), next);
+  return inputs;
 }
 
 void Entry::name_inputs(const CompileRequest& request) {
@@ -134,17 +227,17 @@ void Entry::name_inputs(const CompileRequest& request) {
     for (const auto& item : root->named_parameters()) known.emplace(item.value().unsafeGetTensorImpl(), "parameter " + item.key());
     for (const auto& item : root->named_buffers()) known.emplace(item.value().unsafeGetTensorImpl(), "buffer " + item.key());
   }
-  names.clear();
+  input_names_.clear();
   size_t arguments = 0, captured = 0;
   for (const TracedInput& input : traced_.tracer->inputs()) {
     if (!input.captured) {
-      size_t a = size_t(std::find(input_of_argument.begin(), input_of_argument.end(), arguments) - input_of_argument.begin());
-      names.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
+      size_t a = size_t(std::find(input_of_argument_.begin(), input_of_argument_.end(), arguments) - input_of_argument_.begin());
+      input_names_.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
       ++arguments;
     } else {
       auto found = known.find(input.real.unsafeGetTensorImpl());
       std::string name = found != known.end() ? found->second : request.name_capture ? request.name_capture(input.real) : "";
-      names.push_back(name.empty() ? "captured tensor " + std::to_string(captured) : name);
+      input_names_.push_back(name.empty() ? "captured tensor " + std::to_string(captured) : name);
       ++captured;
     }
   }
@@ -175,7 +268,7 @@ std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t
   context.options = &options_;
   for (Value input : graph.inputs()) context.example.push_back(graph.meta(input));
   if (part != Part::Backward)
-    for (size_t i = 0; i < plan.contract.inputs.size(); ++i)
+    for (size_t i = 0; i < graph_inputs(); ++i)
       if (plan.contract.inputs[i].captured) context.static_inputs.push_back(i);
   const Compiler* own = part == Part::Backward ? &options_.bw_compiler : part == Part::Inference ? &options_.inference_compiler : &options_.fw_compiler;
   if (!*own) own = &options_.fw_compiler;
@@ -189,6 +282,8 @@ Explanation Entry::explain() {
   e.eager_reason = eager_reason;
   if (!eager_reason.empty()) return e;
   if (trains && !backward_error_) e.backward = first_->backward(first_->expected()).graph;
+  // Behind the trace another backward may be being recorded.
+  std::lock_guard recording(backward_mutex_);
   e.joint = first_->joint().graph;
   e.forward = first_->halves().forward;
   e.contract = plan.contract;
@@ -202,13 +297,21 @@ Explanation Entry::explain() {
   return e;
 }
 
+Traced Entry::trace_again(const detail::Program& program, const Tensors& arguments) const {
+  if (!bases_) return trace_forward(program, arguments, false);
+  const Tensors members = bases_->members(arguments, *alive(captured_members_));
+  std::vector<TracedMember> seen;
+  return trace_forward(bases_->program(program, members, seen), bases_->arguments(*bases_->bases(members), arguments), false);
+}
+
 void Entry::check_against(const detail::Program& program, const Tensors& arguments) {
-  Traced again = trace_forward(program, arguments, false);
+  Traced again = trace_again(program, arguments);
   size_t next = 0;
   for (const TracedInput& input : again.tracer->inputs())
     if (input.captured && next < captures_.size() && captures_[next++].lock().get() != input.real.unsafeGetTensorImpl())
-      throw Error(names[names.size() - captures_.size() + next - 1] + " is another tensor than when the function was traced, though nothing in its signature "
+      throw Error(input_names_[input_names_.size() - captures_.size() + next - 1] + " is another tensor than when the function was traced, though nothing in its signature "
                   "changed; pass it as an argument, or write into the tensor that the function captured");
+  std::lock_guard recording(backward_mutex_);
   const Graph &now = again.tracer->graph(), &then = traced_.tracer->graph();
   if (now.hash() == then.hash()) return;
   size_t n = 0;

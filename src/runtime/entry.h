@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "runtime/bases.h"
 #include "runtime/derivative.h"
 #include "runtime/signature.h"
 
@@ -49,12 +50,13 @@ class Entry {
   Entry(const CompileRequest& request, const Tensors& arguments);
 
   Signature signature;
-  /// The captured tensors; held weakly, so that one which the program replaced dies. Nothing when one did.
-  std::optional<Tensors> captures() const;
-  std::vector<std::string> names;            ///< of arguments, then captures
+  /// What a call with these arguments reaches besides them: captured tensors, and bases of inputs that share memory. Captures are held weakly, so that one
+  /// which the program replaced dies; nothing when one did, or when the arguments have no such bases.
+  std::optional<Tensors> reach(const Tensors& arguments) const;
+  bool captures_are_alive() const;
+  std::vector<std::string> names;            ///< of arguments, then what they reach
   std::string eager_reason;                  ///< set: calls run the program as it is
 
-  std::vector<size_t> input_of_argument;     ///< which graph input each argument is; size_t(-1) for undefined ones
   Plan plan;
   std::shared_ptr<Executable> forward;
   std::vector<std::unique_ptr<Wrapper>> wrappers;
@@ -63,6 +65,10 @@ class Entry {
   bool trains = false;                       ///< outputs get a gradient through the compiled node
 
   size_t saved_count = 0;
+
+  /// One tensor per input of the contract.
+  Tensors gather_inputs(const Tensors& arguments, Tensors reached) const;
+  size_t graph_inputs() const { return plan.contract.inputs.size() - traced_.members.size(); }
 
   /// The program and its first gradient; others lie above it.
   Derivative& first_derivative() { return *first_; }
@@ -74,14 +80,28 @@ class Entry {
  private:
   friend class Derivative;
 
+  void compile_for(const CompileRequest& request, const Tensors& arguments);
+  void merge_overlapping(const OverlappingWrites& overlap);
   void trace_and_plan(const CompileRequest& request, const Tensors& arguments);
+  Traced trace_again(const detail::Program& program, const Tensors& arguments) const;
+  void plan_traced(const CompileRequest& request, const Tensors& arguments);
   std::optional<JointGraph> differentiate();
+  bool some_gradient_exists(const Order& order);
   void read_inputs(const Tensors& arguments);
   void name_inputs(const CompileRequest& request);
   void split_and_compile(JointGraph joint);
   std::shared_ptr<Executable> compile(const Graph& graph, Part part, size_t order) const;
 
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> captures_;
+  using WeakTensors = std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>>;
+  static std::optional<Tensors> alive(const WeakTensors& weak);
+
+  WeakTensors captures_;
+  WeakTensors captured_members_;             ///< those of `bases_`
+  std::optional<SharedBases> bases_;
+  std::vector<TracedMember> members_;        ///< while the program is traced
+  std::vector<size_t> input_of_argument_;    ///< which graph input each argument of the graph is; size_t(-1) for undefined ones
+  std::vector<std::string> input_names_;
+  bool reads_offsets_ = false;
   Options options_;
   size_t graph_id_;
   Traced traced_;

@@ -49,15 +49,15 @@ class Function {
   }
 
  private:
-  /// What fits a call, with its captures held for as long as the call lasts.
+  /// What fits a call, with what the call reaches held for as long as it lasts.
   struct Found {
     std::shared_ptr<Entry> entry;
-    Tensors captures;
+    Tensors reached;
   };
 
   static Returned run(Found found, const Tensors& arguments) {
     RunningCall call;
-    call.inputs = gather_inputs(found, arguments);
+    call.inputs = found.entry->gather_inputs(arguments, std::move(found.reached));
     call.entry = std::move(found.entry);
     {
       c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
@@ -75,19 +75,10 @@ class Function {
 
   /// What the backward reads of an input keeps its sizes and strides, even where the caller's tensor is about to change them.
   static Tensors graph_inputs(const RunningCall& call) {
-    Tensors inputs = call.inputs;
+    Tensors inputs(call.inputs.begin(), call.inputs.begin() + int64_t(call.entry->graph_inputs()));
     if (call.entry->changes_metadata)
       for (size_t i = 0; i < inputs.size(); ++i)
         if (call.entry->plan.contract.inputs[i].metadata_written) inputs[i] = inputs[i].detach();
-    return inputs;
-  }
-
-  static Tensors gather_inputs(Found& found, const Tensors& arguments) {
-    const Entry& entry = *found.entry;
-    Tensors inputs(entry.plan.contract.inputs.size());
-    for (size_t a = 0; a < arguments.size(); ++a)
-      if (entry.input_of_argument[a] != size_t(-1)) inputs[entry.input_of_argument[a]] = arguments[a];
-    std::move(found.captures.begin(), found.captures.end(), inputs.end() - int64_t(found.captures.size()));
     return inputs;
   }
 
@@ -101,21 +92,21 @@ class Function {
     say_what_changed(arguments, watched);
     auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, id_}, arguments);
     keep(entry);
-    auto captures = entry->captures();
-    if (!captures) throw Error(shown_name() + ": a tensor that the function captured was gone before its first call; keep it alive");
-    return {std::move(entry), std::move(*captures)};
+    auto reached = entry->reach(arguments);
+    if (!reached) throw Error(shown_name() + ": a tensor that the function captured was gone before its first call; keep it alive");
+    return {std::move(entry), std::move(*reached)};
   }
 
   Found find(const Tensors& arguments, const Watched& watched, const Modes& modes) {
     std::shared_lock lock(mutex_);
     for (const auto& entry : entries_) {
-      auto captures = entry->captures();
-      if (!captures || !entry->signature.matches(arguments, *captures, watched, modes)) continue;
+      auto reached = entry->reach(arguments);
+      if (!reached || !entry->signature.matches(arguments, *reached, watched, modes)) continue;
       if (entry != entries_.front()) promote_.store(true, std::memory_order_relaxed);
       auto found = entry;
       lock.unlock();
       if (promote_.exchange(false, std::memory_order_relaxed)) move_to_front(found);
-      return {std::move(found), std::move(*captures)};
+      return {std::move(found), std::move(*reached)};
     }
     return {};
   }
@@ -128,7 +119,7 @@ class Function {
 
   void keep(std::shared_ptr<Entry> entry) {
     std::unique_lock lock(mutex_);
-    std::erase_if(entries_, [](const auto& old) { return !old->captures(); });
+    std::erase_if(entries_, [](const auto& old) { return !old->captures_are_alive(); });
     entries_.insert(entries_.begin(), std::move(entry));
     if (entries_.size() <= options_.max_signatures) return;
     entries_.pop_back();
@@ -148,8 +139,10 @@ class Function {
     std::shared_lock lock(mutex_);
     if (entries_.empty()) return;
     const Entry& last = *entries_.front();
-    auto captures = last.captures();
-    last_change_ = captures ? last.signature.difference(arguments, *captures, watched, last.names) : "a captured tensor was replaced";
+    auto reached = last.reach(arguments);
+    last_change_ = reached                     ? last.signature.difference(arguments, *reached, watched, last.names)
+                   : last.captures_are_alive() ? "other tensors share memory than before"
+                                               : "a captured tensor was replaced";
     if (logs("signature")) log("signature", shown_name() + ": traced again: " + last_change_);
   }
 

@@ -1,8 +1,10 @@
 #include "runtime/node.h"
 
 #include "base/host.h"
+#include "runtime/nan_source.h"
 
 #include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -41,6 +43,28 @@ Tensors run_without_autocast(Executable& code, Tensors&& inputs, size_t expected
     throw Error("the compiled backward returned " + std::to_string(results.size()) + " tensors instead of " + std::to_string(expected));
   return results;
 }
+
+/// In anomaly mode the engine reports NaN that a node returns; of a node that is a whole graph the reader wants to know more.
+class NanReport {
+ public:
+  explicit NanReport(const Tensors& inputs) {
+    if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) inputs_ = inputs;
+  }
+
+  void check(const variable_list& gradients, const Graph& graph, const std::string& node) const {
+    if (!inputs_) return;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined() || !at::isnan(gradients[i]).any().item<bool>()) continue;
+      // What came in from outside the engine reports by itself.
+      const std::string source = source_of_nan(graph, *inputs_);
+      TORCH_CHECK(source.empty(), "Function '", node, "' returned nan values in its ", i, "th output. They come from ", source);
+      return;
+    }
+  }
+
+ private:
+  std::optional<Tensors> inputs_;
+};
 
 variable_list pick(const Tensors& results, const std::vector<int64_t>& positions, size_t count) {
   variable_list picked(count);
@@ -94,7 +118,10 @@ class CompiledNode final : public torch::autograd::Node {
     Tensors inputs = unpack(code.saved, gradients.size());
     for (at::Tensor& gradient : gradients)
       if (gradient.defined()) inputs.push_back(std::move(gradient));
-    return pick(run_without_autocast(*code.code, std::move(inputs), code.graph.outputs().size()), code.gradients, num_outputs());
+    const NanReport report(inputs);
+    variable_list found = pick(run_without_autocast(*code.code, std::move(inputs), code.graph.outputs().size()), code.gradients, num_outputs());
+    report.check(found, code.graph, name());
+    return found;
   }
 
   /// Under create_graph: the gradients get a node like this one, of the next order.
@@ -116,7 +143,9 @@ class CompiledNode final : public torch::autograd::Node {
       share_versions(next, inputs, results, saved);
       node->save(saved, results);
     }
-    return pick(results, next.gradients, num_outputs());
+    variable_list found = pick(results, next.gradients, num_outputs());
+    NanReport(inputs).check(found, next.halves().forward, name());
+    return found;
   }
 
   BackwardVariant variant(const variable_list& gradients) const {

@@ -7,27 +7,16 @@
 
 #include <unordered_map>
 
+#include "graph/geometry.h"
+
 namespace tandem {
 namespace {
-
-struct Range {
-  const c10::StorageImpl* storage;
-  int64_t begin, end;
-};
-
-Range memory_range(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.is_nested() || tensor.layout() != at::kStrided || !tensor.has_storage()) return {nullptr, 0, 0};
-  int64_t begin = tensor.storage_offset(), end = begin + 1;
-  if (tensor.numel() == 0) end = begin;
-  else
-    for (int64_t d = 0; d < tensor.dim(); ++d) end += (tensor.size(d) - 1) * tensor.stride(d);
-  int64_t item = int64_t(tensor.itemsize());
-  return {tensor.storage().unsafeGetStorageImpl(), begin * item, end * item};
-}
 
 const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() : nullptr;
 }
+
+bool has_placement(const at::Tensor& tensor) { return tensor.defined() && !tensor.is_nested() && tensor.layout() == at::kStrided && tensor.has_storage(); }
 
 std::vector<bool> training_of(const Watched& watched) {
   std::vector<bool> training;
@@ -115,18 +104,16 @@ std::string TensorKey::difference(const at::Tensor& tensor, bool offsets_matter)
 Sharing Sharing::of(const Tensors& arguments, const Tensors& captures) {
   Sharing sharing;
   std::unordered_map<const c10::TensorImpl*, uint32_t> first;
-  std::unordered_map<const c10::StorageImpl*, std::vector<std::pair<uint32_t, Range>>> on;
+  std::unordered_map<const c10::StorageImpl*, std::vector<std::pair<uint32_t, Placement>>> on;
   auto add = [&](const at::Tensor& tensor) {
-    uint32_t index = uint32_t(sharing.same.size());
+    const uint32_t index = uint32_t(sharing.same.size());
     sharing.same.push_back(tensor.defined() ? first.emplace(tensor.unsafeGetTensorImpl(), index).first->second : index);
-    Range range = memory_range(tensor);
-    uint32_t overlapped = index;
-    if (range.storage) {
-      for (const auto& [other, taken] : on[range.storage])
-        if (taken.begin < range.end && range.begin < taken.end) { overlapped = other; break; }
-      on[range.storage].emplace_back(index, range);
-    }
-    sharing.overlaps.push_back(overlapped);
+    if (!has_placement(tensor)) return;
+    const Placement placement = placement_of(tensor);
+    auto& others = on[storage_of(tensor)];
+    for (const auto& [other, taken] : others)
+      if (!surely_apart(taken, placement)) sharing.overlaps.emplace_back(other, index);
+    others.emplace_back(index, placement);
   };
   for (const at::Tensor& t : arguments) add(t);
   for (const at::Tensor& t : captures) add(t);
@@ -141,7 +128,8 @@ Signature::Signature(const Tensors& arguments, const Tensors& captures, const Wa
     capture_storages_.push_back(storage_of(t));
     capture_storage_set_.insert(storage_of(t));
   }
-  for (uint32_t i = 0; i < sharing_.same.size(); ++i) shares_nothing_ = shares_nothing_ && sharing_.same[i] == i && sharing_.overlaps[i] == i;
+  shares_nothing_ = sharing_.overlaps.empty();
+  for (uint32_t i = 0; i < sharing_.same.size(); ++i) shares_nothing_ = shares_nothing_ && sharing_.same[i] == i;
 }
 
 bool Signature::matches(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const {

@@ -34,9 +34,10 @@ struct TensorKey {
   std::string difference(const at::Tensor& tensor, bool offsets_matter) const;
 };
 
-/// Which tensors of a call are the same object or overlap in memory: for each, the first one that it shares with.
+/// Which tensors of a call are the same object or overlap in memory.
 struct Sharing {
-  std::vector<uint32_t> same, overlaps;
+  std::vector<uint32_t> same;                                  ///< for each, the first one that it is
+  std::vector<std::pair<uint32_t, uint32_t>> overlaps;
   static Sharing of(const Tensors& arguments, const Tensors& captures);
   friend bool operator==(const Sharing&, const Sharing&) = default;
 };

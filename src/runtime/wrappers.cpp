@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <numeric>
 #include <optional>
 
 #include "aot/views.h"
@@ -90,14 +91,19 @@ class RequireGrad final : public Wrapper {
   }
 };
 
-/// What the caller gets: results, the inputs themselves, or views rebuilt on either.
+/// What the caller gets: results, the inputs themselves, or views rebuilt on either. They are made in the order in which the program made them, since autograd
+/// adds gradients in the order of its nodes.
 class MakeOutputs final : public Wrapper {
  public:
+  explicit MakeOutputs(const std::vector<OutputRole>& roles) : order_(roles.size()) {
+    std::iota(order_.begin(), order_.end(), size_t(0));
+    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return roles[a].value.id < roles[b].value.id; });
+  }
   const char* name() const override { return "make outputs"; }
   void after(RunningCall& call) const override {
     const auto& roles = call.entry->plan.contract.outputs;
-    call.outputs.reserve(roles.size());
-    for (const OutputRole& role : roles) call.outputs.push_back(make(role, call));
+    call.outputs.resize(roles.size());
+    for (size_t i : order_) call.outputs[i] = make(roles[i], call);
   }
 
  private:
@@ -120,6 +126,21 @@ class MakeOutputs final : public Wrapper {
     if (role.differentiable && call.node) torch::autograd::set_history(made, call.node);
     return made;
   }
+
+  std::vector<size_t> order_;
+};
+
+/// `retain_grad()` on what the caller has: inputs that are no leaves, and outputs.
+class RetainGrad final : public Wrapper {
+ public:
+  const char* name() const override { return "gradients are retained"; }
+  void after(RunningCall& call) const override {
+    const Contract& contract = call.entry->plan.contract;
+    for (size_t i = 0; i < contract.inputs.size(); ++i)
+      if (contract.inputs[i].retains_grad) call.inputs[i].retain_grad();
+    for (size_t i = 0; i < contract.outputs.size(); ++i)
+      if (contract.outputs[i].retains_grad) call.outputs[i].retain_grad();
+  }
 };
 
 }  // namespace
@@ -137,7 +158,10 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
   if (entry.trains) wrappers.push_back(std::make_unique<SaveValues>());
   if (any([](const InputRole& i) { return i.data_written && !i.write_kept; })) wrappers.push_back(std::make_unique<WriteBack>());
-  wrappers.push_back(std::make_unique<MakeOutputs>());
+  wrappers.push_back(std::make_unique<MakeOutputs>(entry.plan.contract.outputs));
+  const auto& outputs = entry.plan.contract.outputs;
+  if (any([](const InputRole& i) { return i.retains_grad; }) || std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))
+    wrappers.push_back(std::make_unique<RetainGrad>());
   return wrappers;
 }
 

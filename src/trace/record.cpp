@@ -5,6 +5,8 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/COW.h>
 
+#include <torch/csrc/autograd/anomaly_mode.h>
+
 #include "ops/facts.h"
 #include "trace/location.h"
 #include "trace/refuse.h"
@@ -35,6 +37,7 @@ class RecordedCall {
     refuse_other_memory();
     read_arguments();
     refuse_masks();
+    if (!tracer_.leaf_views_.empty() && !tracer_.differentiating_) refuse_views_of_leaf_views();
     find_device();
     prepare_written_arguments();
     std::vector<c10::Device> devices = infer_shapes(op_, device_, metas_);
@@ -48,12 +51,28 @@ class RecordedCall {
  private:
   /// Two names of one tensor are equal whatever the data; everything else would be a guess.
   void answer_or_refuse() {
+    if (forget_check_for_nan()) {
+      torch::jit::drop(stack_, 1);
+      stack_.emplace_back(at::Scalar(false));
+      return;
+    }
     if (schema_.name() != "aten::equal") refuse_data_dependent(op_);
     const at::Tensor &a = stack_[first_].toTensor(), &b = stack_[first_ + 1].toTensor();
     FakeImpl *fake_a = as_fake(a), *fake_b = as_fake(b);
     if (!fake_a || !fake_b || !(fake_a->value == fake_b->value)) refuse_data_dependent(op_);
     torch::jit::drop(stack_, 2);
     stack_.emplace_back(true);
+  }
+
+  /// In anomaly mode the engine looks for NaN behind every node of autograd, which is for real gradients: nothing of the question stays in the graph.
+  bool forget_check_for_nan() {
+    if (!torch::autograd::AnomalyMode::is_enabled() || !torch::autograd::AnomalyMode::should_check_nan() || schema_.arguments().size() != 1) return false;
+    auto& nodes = tracer_.graph_.nodes();
+    const FakeImpl* asked = as_fake(stack_[first_].toTensor());
+    auto is_last = [&](size_t back, const char* name) { return nodes.size() >= back && nodes[nodes.size() - back].op.operator_name().name == name; };
+    if (!asked || !is_last(1, "aten::_is_any_true") || !is_last(2, "aten::isnan") || std::get<Value>(nodes.back().results[0]) != asked->value) return false;
+    nodes.erase(nodes.end() - 2, nodes.end());
+    return true;
   }
 
   void read_arguments() {
@@ -101,6 +120,15 @@ class RecordedCall {
     static const std::vector<std::string> names = {"aten::set_", "aten::resize_", "aten::resize_as_"};
     if (facts_.changes_metadata && std::find(names.begin(), names.end(), schema_.name()) != names.end())
       throw RunEagerly(full_name(op_) + " replaces or resizes the memory of a tensor" + called_at());
+  }
+
+  /// A view made under no_grad asks its base whether it requires grad, and the fake of such a leaf has no base.
+  void refuse_views_of_leaf_views() const {
+    if (!facts_.view || c10::GradMode::is_enabled()) return;
+    for_each_argument(node_, [&](Value v) {
+      if (std::find(tracer_.leaf_views_.begin(), tracer_.leaf_views_.end(), tracer_.graph_.meta(v).storage) != tracer_.leaf_views_.end())
+        throw RunEagerly("a view is made under no_grad of a leaf that is itself a view" + called_at());
+    });
   }
 
   /// Indexing by a mask gives as many elements as the mask has ones.

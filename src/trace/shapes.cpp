@@ -43,7 +43,7 @@ struct Knowledge {
   bool steady = false;                             ///< its Meta kernel works for all arguments or for none
   int device_argument = -1;
   bool takes_tensors = false;
-  bool pointwise = false;                          ///< and makes its result itself
+  bool pointwise = false;                          ///< and makes its result itself, of operands that it brings to one dtype
   size_t returns = 0;
 };
 
@@ -88,7 +88,7 @@ std::unique_ptr<Knowledge> learn(const c10::OperatorHandle& op) {
   knowledge->meta_kernel = find_meta_kernel(op);
   knowledge->returns = schema.returns().size();
   Kind kind = facts(op).kind;
-  knowledge->pointwise = kind == Kind::Pointwise && !schema.is_mutable();
+  knowledge->pointwise = kind == Kind::Pointwise && !schema.is_mutable() && schema.name() != "aten::copy";
   const bool composite = knowledge->meta_kernel && knowledge->meta_kernel->composite;
   knowledge->steady = (kind == Kind::Pointwise && !composite) || kind == Kind::View || kind == Kind::Matmul;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {

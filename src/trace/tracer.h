@@ -26,8 +26,9 @@ struct TracedInput {
   at::Tensor leaf;            ///< the fake that gradients are taken of
   at::Tensor visible;         ///< the fake that the program sees: the leaf, or a non-leaf made of it where the real one is no leaf
   Value value;
-  NodePtr end = nullptr;      ///< of a capture that requires grad: where gradients of `leaf` end
+  NodePtr end = nullptr;      ///< of a capture that requires grad, or of an argument that was computed: where gradients leave the trace
   bool captured = false;
+  bool required_grad = false; ///< the real one, when the trace met it
   bool also_captured = false; ///< an argument that the program reached by itself as well
 };
 
@@ -39,8 +40,8 @@ class Tracer {
   explicit Tracer(bool record_locations);
   Tracer(const Tracer&) = delete;
 
-  /// A fake twin of an argument; tensors that overlap in memory get fakes that do, a tensor given twice gets one fake.
-  at::Tensor add_argument(const at::Tensor& real);
+  /// Fake twins of the arguments, undefined where they are; tensors that overlap in memory get fakes that do, a tensor given twice gets one fake.
+  Tensors add_arguments(const Tensors& reals);
 
   /// Runs `program` under recording, in the modes that the calling thread is in.
   void record(const std::function<void()>& program);
@@ -55,6 +56,9 @@ class Tracer {
 
   /// The fake that stands for a real tensor inside this trace, made when first asked for.
   at::Tensor twin(const at::Tensor& real);
+
+  /// While the program runs, `fake` is what it gets for a real tensor that it captured.
+  void stand_for(const at::Tensor& real, at::Tensor fake);
 
   /// Whether a real tensor was used inside this trace, or is an argument.
   bool has_met(const at::Tensor& real) const;
@@ -103,18 +107,15 @@ class Tracer {
 
   Graph graph_;
   Phase phase_ = Phase::Forward;
+  bool differentiating_ = false;                             ///< the program has ended, and a backward is recorded
   const uint64_t id_;
   const bool record_locations_;
   std::vector<c10::Storage> storages_;                       ///< meta storages, kept so that their addresses stay theirs
   std::unordered_map<const c10::StorageImpl*, int32_t> storage_ids_;
-  struct Region {
-    const c10::StorageImpl* real;
-    int64_t begin, end;                                      ///< bytes
-    c10::Storage meta;
-  };
-  std::vector<Region> regions_;                              ///< memory of inputs, to see which overlap
   std::vector<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, size_t> twins_;
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
+  std::vector<int32_t> leaf_views_;                          ///< storages of inputs that are leaves with a gradient and views of a tensor without
   std::unordered_map<int32_t, at::Tensor> snapshots_;        ///< data of captures whose memory may die before the trace ends
 };
 

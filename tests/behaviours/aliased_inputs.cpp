@@ -1,5 +1,5 @@
 // Rows C: inputs given twice, overlapping, or beside each other in one storage.
-#include "behaviours/row.h"
+#include "behaviours/typed.h"
 
 namespace tandem::behaviours {
 namespace {
@@ -42,7 +42,7 @@ std::function<Tensors(at::Tensor)> strided_twice(std::vector<int64_t> sizes, std
 
 std::vector<Case> neighbours() {
   std::vector<Case> cases;
-  auto add = [&](std::vector<int64_t> sizes, std::function<Tensors(at::Tensor)> cut) { cases.push_back({write_both, both_cut_from(sizes, cut), uncompiled()}); };
+  auto add = [&](std::vector<int64_t> sizes, std::function<Tensors(at::Tensor)> cut) { cases.push_back({write_both, both_cut_from(sizes, cut)}); };
   add({4, 4}, [](at::Tensor x) { return Tensors{x.slice(0, 0, 2), x.slice(0, 2, 4)}; });
   add({4, 4}, [](at::Tensor x) { return Tensors{x.slice(1, 0, 2), x.slice(1, 2, 4)}; });
   add({64}, strided_twice({4, 4}, {8, 1}, 0, 28));
@@ -66,6 +66,8 @@ Maker raw_aliases(bool third_requires_grad) {
     return scene;
   };
 }
+
+Tensors views_of_one(at::Tensor x) { return {x.view({-1}), x[0]}; }
 
 /// Views of one tensor in the places that have the same number.
 std::vector<Maker> sharing(std::vector<int> groups) {
@@ -101,37 +103,37 @@ const bool rows = add_rows({
     {.id = "C7", .cases = {{transpose_first, {repeated(non_leaves({{2, 2}}, {true}), 2), repeated(non_leaves({{2, 2}}, {false}), 2)}}}, .check = [] {
        one_object_serves_both(transpose_first);
      }},
-    {"C8", {{write_first, both_cut_from({2, 4}, [](at::Tensor x) { return Tensors{x[0], x[0]}; }), uncompiled()}}},
-    {"C9", {{write_first, both_cut_from({2, 4}, [](at::Tensor x) { return Tensors{x[0], x}; }), uncompiled()}}},
-    {"C11", {{[](const Tensors& in) { in[2].mul_(2); return Tensors{in[1] + 1, in[2].view({-1})}; }, sharing({0, 1, 0}), uncompiled()}}},
+    {"C8", {{write_first, both_cut_from({2, 4}, [](at::Tensor x) { return Tensors{x[0], x[0]}; }), {.together = false}}}},
+    {"C9", {{write_first, both_cut_from({2, 4}, [](at::Tensor x) { return Tensors{x[0], x}; }), {.together = false}}}},
+    {"C11", {{[](const Tensors& in) { in[2].mul_(2); return Tensors{in[1] + 1, in[2].view({-1})}; }, sharing({0, 1, 0})}}},
     {"C13", {{transpose_first, both_cut_from({4}, [](at::Tensor x) { return Tensors{x.view({4}), x.view({4})}; }), {.same_versions = false}}}},
-    {"C14", {{[](const Tensors& in) { in[0].mul_(2); return Tensors{in[1] + 1, in[2] + 1}; }, both(raw_aliases), uncompiled()}}},
+    {"C14", {{[](const Tensors& in) { in[0].mul_(2); return Tensors{in[1] + 1, in[2] + 1}; }, both(raw_aliases)}}},
     {"C15",
-     {{[](const Tensors& in) { in[1].add_(1); in[3].unsqueeze_(0); return Tensors{in[0] + in[2] + in[3], in[1].view({-1})}; }, sharing({0, 1, 0, 1}), uncompiled()}}},
+     {{[](const Tensors& in) { in[1].add_(1); in[3].unsqueeze_(0); return Tensors{in[0] + in[2] + in[3], in[1].view({-1})}; }, sharing({0, 1, 0, 1})}}},
     {"C17", neighbours()},
     {"C18",
-     {{write_first, both_cut_from({4, 4}, [](at::Tensor x) { return detached_rows(x, 2); }), uncompiled()},
-      {write_first, both_cut_from({4, 4}, [](at::Tensor x) { return detached_rows(x, 1); }), uncompiled()}}},
+     {{write_first, both_cut_from({4, 4}, [](at::Tensor x) { return detached_rows(x, 2); })},
+      {write_first, both_cut_from({4, 4}, [](at::Tensor x) { return detached_rows(x, 1); })}}},
     {"C20",
      {{[](const Tensors& in) {
          in[2].mul_(2);
          in[1].t_();
          at::Tensor tmp = in[0] + in[2];
          return Tensors{tmp.view({-1}), in[1].t(), tmp.view({-1}).unsqueeze(0)};
-       }, sharing({0, 1, 0}), uncompiled()}}},
+       }, sharing({0, 1, 0}), {.together = false}}}},
     {.id = "C22",
      .cases = {{[](const Tensors& in) { return Tensors{in[0].view(in[0].sizes()), in[1].view(in[1].sizes())}; },
-                both_cut_from({2, 2}, [](at::Tensor x) { return Tensors{x.view({-1}), x[0]}; })}},
-     .waits_for = "wrappers"},
+                both_cut_from({2, 2}, views_of_one)}},
+     .check = [] { hold_typed([](const Pair& x) { return map_tensors(x, [](const at::Tensor& t) { return t.view(t.sizes()); }); }, one_pair, both_cut_from({2, 2}, views_of_one)); }},
     {.id = "C23",
      .cases = {{[](const Tensors& in) { in[0].add_(in[2]); in[1].add_(in[2]); return Tensors{in[0] * 2}; }, {[] {
                   at::Tensor x = torch::randn(6);
                   return Scene{.arguments = {x, x.slice(0, 1, 4), torch::full({}, 2.f)}, .others = {x}};
-                }}, uncompiled()},
+                }}},
                {[](const Tensors& in) { in[0].add_(1); in[1].add_(1); return Tensors{}; },
                 {cut_from({4}, false, [](at::Tensor x) { at::Tensor v = x.unsqueeze(0); return Tensors{v, v}; }),
                  cut_from({4}, false, [](at::Tensor x) { at::Tensor v = x.slice(0, 1, 3); return Tensors{v, v}; }),
-                 cut_from({4}, false, [](at::Tensor x) { return Tensors{x.unsqueeze(0), x.unsqueeze(0)}; })}, uncompiled()}},
+                 cut_from({4}, false, [](at::Tensor x) { return Tensors{x.unsqueeze(0), x.unsqueeze(0)}; })}}},
      .waits_for = "changing sizes"},
 });
 

@@ -1,5 +1,5 @@
 // Rows B25 to B28: backwards that write what the forward was given.
-#include "behaviours/row.h"
+#include "behaviours/typed.h"
 
 namespace tandem::behaviours {
 namespace {
@@ -56,6 +56,23 @@ void forward_then_backward() {
   }
 }
 
+void wrapper_forward_then_backward() {
+  auto fn = [](const Pair& x, const Pair& state) {
+    auto apply = [](const at::Tensor& t, const at::Tensor& s) {
+      s.add_(1);
+      return WritesInBackward::apply(t, s, int64_t(Writes::AddsOne));
+    };
+    return Pair{apply(x.a, state.a), apply(x.b, state.b)};
+  };
+  for (bool keep : {true, false}) {
+    Pair x{leaf({3}), leaf({3})}, state{torch::zeros(3), torch::zeros(3)}, y = compile(fn, {.keep_input_mutations = keep})(x, state);
+    for (const at::Tensor& s : tensors_of(state)) EXPECT_TRUE(same_values(s, torch::full({3}, 1.f)));
+    backward(y, {torch::ones(3), torch::ones(3)});
+    for (const at::Tensor& s : tensors_of(state)) EXPECT_TRUE(same_values(s, torch::full({3}, 2.f)));
+    for (const at::Tensor& g : tensors_of(grad_of(x))) EXPECT_TRUE(same_values(g, torch::full({3}, 2.f)));
+  }
+}
+
 const Expectations one_backward = {.compiled = false, .differentiate_written = false};
 const auto rg_and_not = leaves({{3}, {3}, {3}}, {true, false, false});
 
@@ -68,7 +85,7 @@ const bool rows = add_rows({
       {writes_in_backward(Writes::Doubles), {leaves({{3}, {3}}, {true, true})}, uncompiled()},
       {writes_in_both(Writes::Zeroes), {rg_and_not}, uncompiled()},
       {writes_in_both(Writes::AddsTheGradient), {rg_and_not}, uncompiled()}}},
-    {.id = "B27", .check = forward_then_backward, .waits_for = "wrappers"},
+    {.id = "B27", .check = [] { forward_then_backward(); wrapper_forward_then_backward(); }},
     {"B28",
      {{[](const Tensors& in) { return Tensors{DoublesItsGradient::apply(in[0].sin()) * 3}; }, {leaves({{3}}, {true})}, uncompiled()},
       {[](const Tensors& in) { return Tensors{DoublesItsGradient::apply(in[0])}; }, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, uncompiled(one_backward)}}},

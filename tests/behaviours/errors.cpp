@@ -1,4 +1,4 @@
-// Rows O: what must be refused, or be as in eager; rows K, which wait.
+// Rows O: what must be refused, or be as in eager. O7 and O17 are with the wrappers.
 #include "behaviours/row.h"
 
 namespace tandem::behaviours {
@@ -119,13 +119,6 @@ void a_fake_is_refused() {
   EXPECT_TRUE(contains(message<Error>([&] { taking({kept}); }), "has no data"));
 }
 
-std::vector<Row> waiting_for_wrappers() {
-  std::vector<Row> rows;
-  for (int number : {1, 2, 4, 5, 6, 8, 9, 10, 11, 13}) rows.push_back({.id = "K" + std::to_string(number), .waits_for = "wrappers (there is no concept for types made of several tensors yet)"});
-  return rows;
-}
-
-const bool wrappers = add_rows(waiting_for_wrappers());
 const bool rows = add_rows({
     {.id = "O3", .check = [] { expect_refused_or_as_in_eager([](const Tensors& in) { return Tensors{ChangesWhatItSaved<true>::apply(in[0])}; }, false); }},
     {.id = "O4",
@@ -139,7 +132,6 @@ const bool rows = add_rows({
      {},
      "",
      "such inputs need no refusal: the function runs as it is"},
-    {.id = "O7", .waits_for = "wrappers"},
     {.id = "O8", .check = csr_is_refused_or_right},
     {.id = "O10", .check = sizes_changed_in_place_are_not_exported},
     {.id = "O11", .check = written_aliases_are_not_exported},
@@ -148,7 +140,6 @@ const bool rows = add_rows({
     {"O14", {{dropout_that_returns_its_input, squares(1)}}},
     {.id = "O15", .check = a_fake_is_refused},
     {.id = "O16", .waits_for = "graph hooks"},
-    {.id = "O17", .waits_for = "wrappers"},
 });
 
 }  // namespace

@@ -50,5 +50,144 @@ TEST(Found, RandomNumbersIntoAnInputWithGaps) {
   expect_same([] { return test::Scene{{torch::randn({4}).slice(0, 0, 4, 2)}, {}, {}}; }, [](const Tensors& v) { v[0].bernoulli_(0.5); return Tensors{v[0]}; });
 }
 
+TEST(Found, AStridedViewOfAWrittenInputThatBeginsLater) {
+  expect_same([] { return test::Scene{{torch::randn({20}).slice(0, 5, 15)}, {}, {}}; },
+              [](const Tensors& v) { at::Tensor y = v[0].as_strided({2}, {1}, 6); v[0].mul_(2); return Tensors{y + 1}; });
+  // What lies between its elements is memory too.
+  expect_same([] { at::Tensor x = torch::randn({20}); return test::Scene{{x.slice(0, 4, 12, 2)}, {}, {x}}; },
+              [](const Tensors& v) { at::Tensor y = v[0].as_strided({3}, {1}, 4); v[0].mul_(2); return Tensors{y + 1}; });
+}
+
+TEST(Found, AStridedViewIsReturnedWithItsWrittenBase) {
+  expect_same(test::leaves({{20}}, {false}),
+              [](const Tensors& v) { at::Tensor y = (v[0] * 2).slice(0, 5, 15), z = y.as_strided({2}, {1}, 6); y.relu_(); return Tensors{y, z}; });
+  expect_same(test::leaves({{20}}, {false}), [](const Tensors& v) { at::Tensor y = v[0].slice(0, 5, 15), z = y.as_strided({2}, {1}, 6); return Tensors{z}; });
+}
+
+TEST(Found, ATensorThatOverlapsTwoOthers) {
+  expect_same([] { at::Tensor x = torch::randn({10}); return test::Scene{{x.slice(0, 0, 2), x.slice(0, 4, 6), x.slice(0, 1, 5)}, {}, {x}}; },
+              [](const Tensors& v) { v[1].mul_(2); return Tensors{v[2] + 1, v[0] * 2}; });
+}
+
+TEST(Found, AProductWrittenOverItsFactor) {
+  const test::Maker square = test::leaves({{5, 5}}, {false});
+  expect_same(square, [](const Tensors& v) { v[0].addmm_(v[0], v[0]); return Tensors{v[0] + 1}; });
+  expect_same(square, [](const Tensors& v) { at::matmul_out(const_cast<at::Tensor&>(v[0]), v[0], v[0]); return Tensors{v[0] + 1}; });
+}
+
+TEST(Found, AViewOfAViewOfAWrittenInputTakesWrites) {
+  const test::Maker x = test::non_leaves({{2}}, {true});
+  test::compare([](const Tensors& v) { at::Tensor y = v[0].unsqueeze(1).unsqueeze(2); v[0].relu_(); return Tensors{y}; }, x, {.differentiate_written = false});
+  test::compare([](const Tensors& v) { return Tensors{v[0].view({-1}).unsqueeze_(0)}; }, x);
+  test::compare([](const Tensors& v) { return Tensors{v[0].as_strided({2}, {1}).slice(0, 1).mul_(2)}; }, x);
+}
+
+TEST(Found, AViewMadeUnderNoGradReturnedTwice) {
+  expect_same(computed, [](const Tensors& v) { at::Tensor y = v[0] * 2, z; { at::NoGradGuard no_grad; z = y.select(1, 0); } return Tensors{z, z}; });
+}
+
+TEST(Found, ALeafMadeInside) {
+  expect_same(computed, [](const Tensors& v) { at::Tensor y = at::randn_like(v[0]).requires_grad_(); return Tensors{y, y * v[0]}; });
+}
+
+TEST(Found, APartIsWrittenOfALeafWithGaps) {
+  const test::Maker x = [] { at::Tensor leaf = torch::randn({1, 4}).slice(-1, 0, 4, 2).detach().requires_grad_(); return test::Scene{{leaf}, {leaf}, {}}; };
+  expect_same(x, [](const Tensors& v) { { at::NoGradGuard no_grad; v[0].view({-1}).mul_(3); } return Tensors{v[0] * 2}; });
+  expect_same(x, [](const Tensors& v) { { at::NoGradGuard no_grad; v[0].select(1, 0).mul_(3); } return Tensors{v[0] * 2}; });
+}
+
+TEST(Found, AWriteOfAnotherDtypeIntoAPart) {
+  const test::Maker x = [] { test::Scene scene = test::non_leaves({{3}}, {true})(); scene.arguments.push_back(torch::randn({2}, at::kDouble)); return scene; };
+  expect_same(x, [](const Tensors& v) { v[0].slice(0, 0, 4, 2).add_(v[1]); return Tensors{v[1] * 2}; });
+}
+
+TEST(Found, ASumInPlaceOfADtypeThatItDoesNotTake) {
+  Callable fn = [](const Tensors& v) { v[0].cumsum_(0); return Tensors{v[0]}; };
+  Compiled fast(fn, {});
+  EXPECT_EQ(test::message([&] { fast({torch::ones({3}, at::kBool)}); }).empty(), test::message([&] { fn({torch::ones({3}, at::kBool)}); }).empty());
+  EXPECT_TRUE(test::same_values(fast({torch::ones({3})})[0], fn({torch::ones({3})})[0]));
+}
+
+TEST(Found, ViewsReturnedInAnotherOrderThanMade) {
+  Callable fn = [](const Tensors& v) { at::Tensor a = v[0].select(0, 1), b = v[0].t(); return Tensors{b, a}; };
+  Compiled fast(fn, {});
+  at::Tensor x = test::leaf({2, 3}), y = x.detach().clone().requires_grad_();
+  auto gradient = [](const Tensors& out, const at::Tensor& of) { return torch::autograd::grad({out[0].sum() + out[1].sum()}, {of})[0]; };
+  EXPECT_TRUE(test::same_tensor(gradient(fast({x}), x), gradient(fn({y}), y)));
+}
+
+TEST(Found, ACapturedTensorStartsToRequireGradAfterItWasWritten) {
+  at::Tensor captured = torch::randn({3});
+  Compiled fast([&](const Tensors& v) { at::mul_out(captured, captured, v[0]); return Tensors{captured.requires_grad_()}; }, {});
+  at::Tensor want = captured * 2;
+  EXPECT_TRUE(test::same_values(fast({torch::full({3}, 2.f)})[0].detach(), want));
+  EXPECT_TRUE(captured.requires_grad());
+}
+
+TEST(Found, AGradientThroughWhatAnArgumentWasComputedFrom) {
+  Callable fn = [](const Tensors& v) { return Tensors{torch::autograd::grad({v[1].sum()}, {v[0]}, {}, true, true, /*allow_unused=*/true)[0] * 2}; };
+  for (bool first : {true, false}) {
+    auto make = [&] { at::Tensor x = test::leaf({4}).clone(), y = x.select(0, 0); return first ? Tensors{x, y} : Tensors{y, x}; };
+    Callable program = [&](const Tensors& v) { return fn(first ? v : Tensors{v[1], v[0]}); };
+    EXPECT_TRUE(test::same_values(Compiled(program, {})(make())[0], program(make())[0]));
+  }
+}
+
+TEST(Found, AnInputIsDetachedAndRequiresGradAgain) {
+  expect_same(computed, [](const Tensors& v) { v[0].detach_(); v[0].requires_grad_(); return Tensors{v[0].select(1, 1)}; });
+}
+
+TEST(Found, AViewThatAutogradForbidsIsReturned) {
+  expect_same(computed, [](const Tensors& v) { at::Tensor y = v[0].split(1, 0)[1]; v[0].neg_(); return Tensors{y.detach()}; });
+  Callable fn = [](const Tensors& v) { at::Tensor y = v[0].split(1, 0)[1]; v[0].neg_(); return Tensors{y}; };
+  EXPECT_NO_THROW(Compiled(fn, {})({test::leaf({2, 3}).clone()}));
+}
+
+TEST(Found, AQuotientThatWasWrittenAndIsComputedAgain) {
+  Callable fn = [](const Tensors& v) { at::Tensor y = v[0] / v[0]; return Tensors{at::atan2(y, v[0]), y}; };
+  Compiled fast(fn, {});
+  at::Tensor x = test::leaf({3}), y = x.detach().clone().requires_grad_();
+  auto gradient = [](const Tensors& out, const at::Tensor& of) {
+    for (const at::Tensor& t : out) t.mul_(2);
+    return torch::autograd::grad({out[1].sum()}, {of})[0];
+  };
+  EXPECT_TRUE(test::same_values(gradient(fast({x}), x), gradient(fn({y}), y)));
+}
+
+TEST(Found, TwoViewsOfAnInputWithGradientsOfTheirOwn) {
+  for (bool window_first : {true, false}) {
+    Callable fn = [=](const Tensors& v) {
+      at::Tensor y = v[0].detach(), window = y.unfold(1, 2, 1), sum = y.addcmul_(v[1], v[1]);
+      return window_first ? Tensors{window, sum} : Tensors{sum, window};
+    };
+    Compiled fast(fn, {});
+    auto gradients = [](const auto& call) {
+      torch::manual_seed(3);
+      Tensors in = {test::leaf({2, 3}), test::leaf({2, 3})}, out = call(in);
+      return torch::autograd::grad({out[0].sum() * 3 + out[1].sin().sum()}, in, {}, {}, false, /*allow_unused=*/true);
+    };
+    const Tensors got = gradients(fast), want = gradients(fn);
+    EXPECT_EQ(got[0].defined(), want[0].defined());
+    EXPECT_TRUE(test::same_values(got[1], want[1]));
+  }
+}
+
+TEST(Found, AViewThatStartsToRequireGrad) {
+  expect_same(plain, [](const Tensors& v) { return Tensors{v[0].chunk(2, 0)[1].requires_grad_()}; });
+  expect_same(computed, [](const Tensors& v) { at::Tensor y = v[0] * 2, z; { at::NoGradGuard no_grad; z = y.t(); } return Tensors{z, z.transpose(0, 1)}; });
+}
+
+TEST(Found, AWrittenViewOfAnotherArgumentTakesWrites) {
+  const test::Maker x = [] { test::Scene scene = test::non_leaves({{1, 2}}, {true})(); scene.arguments.push_back(scene.arguments[0].alias()); return scene; };
+  test::compare([](const Tensors& v) { return Tensors{v[1].squeeze().mul_(0.5)}; }, x, {.differentiate_written = false, .together = false});
+}
+
+TEST(Found, ALeafThatIsAView) {
+  const test::Maker x = [] { at::Tensor leaf = torch::randn({4}).slice(0, 0, 4, 2).requires_grad_(); return test::Scene{{leaf}, {leaf}, {}}; };
+  expect_same(x, [](const Tensors& v) { at::Tensor y; { at::NoGradGuard no_grad; y = v[0].unsqueeze(1); } return Tensors{y.fill_(2)}; });
+  expect_same(x, [](const Tensors& v) { at::Tensor y = v[0].squeeze(); at::NoGradGuard no_grad; v[0].add_(v[0]); return Tensors{y}; });
+  test::compare([](const Tensors& v) { return Tensors{v[0].unsqueeze(1) * 2}; }, x);
+}
+
 }  // namespace
 }  // namespace tandem

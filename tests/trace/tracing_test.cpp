@@ -161,7 +161,7 @@ TEST(TracedHooks, OnAnInputInside) {
   compare([](const Tensors& in) {
     in[0].register_hook([](at::Tensor gradient) { return gradient * 5; });
     return Tensors{in[0] * in[0]};
-  }, non_leaves({{3}}, {true}), {.write_outputs = false, .options = {}});
+  }, non_leaves({{3}}, {true}), {.compiled = false, .write_outputs = false});
 }
 
 TEST(TracedHooks, OnParametersOutside) {

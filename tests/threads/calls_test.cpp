@@ -1,46 +1,15 @@
 // One compiled object, or several, used by many threads at once.
-#include "runtime/compare.h"
-
-#include <atomic>
-#include <thread>
+#include "threads/threads.h"
 
 namespace tandem {
 namespace {
 
 using test::leaf;
+using test::on_all_threads;
+using test::right;
+using test::same_all;
 using test::same_values;
-
-constexpr int thread_count = 8;
-
-/// Runs `work(thread)` on all threads at once and rethrows what one of them threw.
-void on_all_threads(const std::function<void(int)>& work) {
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> failures(thread_count);
-  std::atomic<int> ready = 0;
-  for (int t = 0; t < thread_count; ++t)
-    threads.emplace_back([&, t] {
-      ++ready;
-      while (ready < thread_count) std::this_thread::yield();
-      try {
-        work(t);
-      } catch (...) {
-        failures[t] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& failure : failures)
-    if (failure) std::rethrow_exception(failure);
-}
-
-Tensors wave(const Tensors& in) { return {(in[0] * in[1]).sin().exp()}; }
-
-/// Whether values and gradients are those of the function itself.
-bool right(const Compiled& fast, const Callable& fn, int64_t size) {
-  at::Tensor a = leaf({size}), b = leaf({size});
-  at::Tensor got = fast({a, b})[0], want = fn({a, b})[0];
-  Tensors gradients = torch::autograd::grad({got.sum()}, {a, b}), wanted = torch::autograd::grad({want.sum()}, {a, b});
-  return same_values(got, want) && same_values(gradients[0], wanted[0]) && same_values(gradients[1], wanted[1]);
-}
+using test::wave;
 
 TEST(Threads, OneObjectOneSignature) {
   Compiled fast(wave, {});

@@ -1,0 +1,55 @@
+#include "aot/write_order.h"
+
+#include "graph/geometry.h"
+#include "ops/facts.h"
+
+namespace tandem {
+namespace {
+
+/// Whether another argument lies where the only write goes: eager's kernel then reads some elements before and some after they are written, unless each is
+/// read just where it is written.
+bool reads_beside_its_write(const Graph& trace, const Node& node) {
+  const auto& targets = facts(node.op).written;
+  const TensorMeta& target = trace.meta(node.writes[0].first);
+  const bool element_by_element = facts(node.op).kind == Kind::Pointwise;
+  bool found = false;
+  for (size_t a = 0; a < node.arguments.size(); ++a) {
+    const bool is_target = std::find(targets.begin(), targets.end(), int(a)) != targets.end();
+    for_each_value(node.arguments[a], [&](Value v) {
+      const TensorMeta& read = trace.meta(v);
+      if (is_target || read.storage != target.storage || surely_apart(placement_of(read), placement_of(target))) return;
+      found = found || !element_by_element || !same_geometry(read, target);
+    });
+  }
+  return found;
+}
+
+/// List operators go from element to element, so that a later one sees what was written for an earlier one.
+bool reads_earlier_elements(const Graph& trace, const Node& node) {
+  auto written_before = [&](Value value, size_t position) {
+    for (size_t i = 0; i < position; ++i)
+      if (value && trace.meta(node.writes[i].first).storage == trace.meta(value).storage) return true;
+    return false;
+  };
+  for (size_t i = 0; i < node.writes.size(); ++i)
+    if (written_before(node.writes[i].first, i)) return true;
+  const auto& targets = facts(node.op).written;
+  for (size_t a = 0; a < node.arguments.size(); ++a) {
+    if (std::find(targets.begin(), targets.end(), int(a)) != targets.end()) continue;
+    const auto* list = std::get_if<std::vector<Value>>(&node.arguments[a]);
+    if (const auto* one = std::get_if<Value>(&node.arguments[a]); one && written_before(*one, node.writes.size())) return true;
+    for (size_t i = 0; list && i < list->size(); ++i)
+      if (written_before((*list)[i], i)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool reads_what_it_writes(const Graph& trace, const Node& node) {
+  if (node.writes.size() > 1) return reads_earlier_elements(trace, node);
+  // Backward formulas of libtorch write what they made themselves.
+  return node.writes.size() == 1 && node.phase == Phase::Forward && reads_beside_its_write(trace, node);
+}
+
+}  // namespace tandem

@@ -1,0 +1,163 @@
+// Which real tensors go into a trace, and the fakes that stand for them.
+#include <torch/csrc/autograd/variable.h>
+
+#include "graph/geometry.h"
+#include "trace/boundaries.h"
+#include "trace/tracer.h"
+
+namespace tandem {
+std::optional<std::string> uncompiled_kind(const at::Tensor& tensor) {
+  if (!tensor.defined() || as_fake(tensor)) return std::nullopt;
+  const auto* impl = tensor.unsafeGetTensorImpl();
+  if (impl->key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper})))
+    return "a tensor inside a vmap or grad transform";
+  if (tensor.is_nested()) return "a nested tensor";
+  if (tensor.is_mkldnn()) return "an mkldnn tensor";
+  if (tensor.layout() != at::kStrided) return "a sparse tensor";
+  if (tensor.is_quantized()) return "a quantised tensor";
+  if (impl->key_set().has(c10::DispatchKey::Python)) return "a tensor subclass";
+  if (!tensor.device().is_cpu() && !tensor.device().is_cuda()) return "a tensor on " + tensor.device().str();
+  if (!tensor.has_storage()) return "a tensor without storage";
+  if (tensor._is_zerotensor()) return "a zero tensor";
+  if (tensor._fw_grad(0).defined()) return "a forward-mode dual tensor";
+  return std::nullopt;
+}
+
+c10::Storage Tracer::twin_storage(const at::Tensor& real) {
+  std::optional<c10::Storage> shared;
+  for (const TracedInput& input : inputs_) {
+    if (!input.real.defined() || !input.real.storage().is_alias_of(real.storage()) || surely_apart(placement_of(input.real), placement_of(real))) continue;
+    const c10::Storage& meta = as_fake(input.leaf)->meta.storage();
+    if (shared && !shared->is_alias_of(meta)) throw RunEagerly("a tensor overlaps two others that do not overlap each other");
+    shared = meta;
+  }
+  if (shared) return *shared;
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), real.storage().nbytes(), c10::DataPtr(nullptr, c10::kMeta),
+                                                            c10::GetAllocator(c10::kMeta), true));
+}
+
+TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
+  c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+  c10::InferenceMode as_the_real_one(real.is_inference());
+  auto meta = c10::make_intrusive<c10::TensorImpl>(twin_storage(real), c10::DispatchKeySet(c10::DispatchKey::Meta), real.dtype());
+  meta->set_sizes_and_strides(real.sizes(), real.strides(), real.storage_offset());
+  at::Tensor description(std::move(meta));
+  if (real.is_conj()) description._set_conj(true);
+  if (real.is_neg()) description._set_neg(true);
+  TracedInput input;
+  input.real = real;
+  input.captured = captured;
+  input.required_grad = real.requires_grad();
+  input.leaf = wrap(std::move(description), real.device());
+  input.value = as_fake(input.leaf)->value;
+  if (real.requires_grad()) {
+    input.leaf.set_requires_grad(true);
+    graph_.meta(input.value).requires_grad = true;
+    if (real.is_leaf() && real.is_view()) leaf_views_.push_back(graph_.meta(input.value).storage);
+  }
+  if (captured && real.requires_grad()) {
+    input.end = end_at(input.leaf, real);
+  }
+  input.visible = input.leaf;
+  if (captured && real.requires_grad() && !real.is_leaf()) input.visible = non_leaf_of(input.leaf, nullptr);
+  graph_.add_input(input.value);
+  return input;
+}
+
+Tensors Tracer::add_arguments(const Tensors& reals) {
+  std::vector<size_t> computed;
+  for (const at::Tensor& real : reals) {
+    if (!real.defined() || !twins_.try_emplace(real.unsafeGetTensorImpl(), inputs_.size()).second) continue;
+    if (real.requires_grad() && !real.is_leaf()) computed.push_back(inputs_.size());
+    TracedInput& input = inputs_.emplace_back(make_twin(real, /*captured=*/false));
+    // The program may ask its argument for the gradient that has gathered there.
+    if (real.is_leaf() && real.grad().defined()) input.leaf.mutable_grad() = real.grad();
+  }
+  // Each behind what it was computed from, as autograd numbers its nodes.
+  auto depth = [this](size_t i) { return inputs_[i].real.grad_fn()->topological_nr(); };
+  std::sort(computed.begin(), computed.end(), [&](size_t a, size_t b) { return depth(a) < depth(b); });
+  for (size_t i : computed) {
+    inputs_[i].end = history_of(inputs_[i].real, inputs_);
+    inputs_[i].visible = non_leaf_of(inputs_[i].leaf, inputs_[i].end);
+  }
+  Tensors fakes;
+  for (const at::Tensor& real : reals) fakes.push_back(real.defined() ? inputs_[twins_.at(real.unsafeGetTensorImpl())].visible : real);
+  return fakes;
+}
+
+bool Tracer::has_met(const at::Tensor& real) const { return twins_.count(real.unsafeGetTensorImpl()) > 0; }
+
+void Tracer::stand_for(const at::Tensor& real, at::Tensor fake) { stand_ins_.emplace(real.unsafeGetTensorImpl(), std::move(fake)); }
+
+at::Tensor Tracer::twin(const at::Tensor& real) {
+  if (auto stand_in = stand_ins_.find(real.unsafeGetTensorImpl()); stand_in != stand_ins_.end()) return stand_in->second;
+  auto [found, fresh] = twins_.try_emplace(real.unsafeGetTensorImpl(), inputs_.size());
+  if (fresh) {
+    if (auto kind = uncompiled_kind(real)) throw RunEagerly("the function uses " + *kind + " that it captured");
+    // Memory that no allocator owns (from_blob) may be gone when the trace ends.
+    if (!real.storage().allocator()) {
+      c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+      at::NoGradGuard no_grad;
+      snapshots_[int32_t(inputs_.size())] = real.detach().clone();
+    }
+    inputs_.push_back(make_twin(real, /*captured=*/true));
+  } else if (!inputs_[found->second].captured) {
+    inputs_[found->second].also_captured = true;
+  }
+  return inputs_[found->second].visible;
+}
+
+void Tracer::settle_captures() {
+  // The program has ended; its captures may die from here on.
+  for (TracedInput& input : inputs_)
+    if (input.end) let_go(*input.end);
+  std::vector<Value> kept;
+  std::vector<Value> constants;
+  auto owners = [this](const c10::StorageImpl* storage) {
+    size_t count = 0;
+    for (const TracedInput& input : inputs_)
+      if (input.captured && input.real.defined() && input.real.use_count() == 1 && input.real.storage().unsafeGetStorageImpl() == storage) ++count;
+    return count;
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    TracedInput& input = inputs_[i];
+    if (!input.captured || !input.real.defined() || input.real.use_count() > 1) continue;
+    if (input.real.storage().use_count() > owners(input.real.storage().unsafeGetStorageImpl()))
+      throw RunEagerly("the function reads a captured tensor through a temporary that shares its memory (.data()); use detach()");
+    if (input.real.requires_grad()) continue;
+    constants.push_back(input.value);
+    auto snapshot = snapshots_.find(int32_t(i));
+    graph_.constants().emplace_back(input.value, snapshot != snapshots_.end() ? snapshot->second : input.real);
+  }
+  snapshots_.clear();
+  if (constants.empty()) return;
+  for (Value value : graph_.inputs())
+    if (std::find(constants.begin(), constants.end(), value) == constants.end()) kept.push_back(value);
+  graph_.set_inputs(kept);
+  std::erase_if(inputs_, [&](const TracedInput& input) { return std::find(constants.begin(), constants.end(), input.value) != constants.end(); });
+  index_twins();
+}
+
+void Tracer::release_real_tensors() {
+  for (TracedInput& input : inputs_) {
+    input.real = at::Tensor();
+    if (input.leaf.is_leaf()) input.leaf.mutable_grad() = at::Tensor();
+  }
+  stand_ins_.clear();
+  index_twins();
+}
+
+void Tracer::hold_captures(const Tensors& captures) {
+  size_t next = 0;
+  for (TracedInput& input : inputs_)
+    if (input.captured && next < captures.size()) input.real = captures[next++];
+  index_twins();
+}
+
+void Tracer::index_twins() {
+  twins_.clear();
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].real.defined()) twins_[inputs_[i].real.unsafeGetTensorImpl()] = i;
+}
+
+}  // namespace tandem
