@@ -177,11 +177,18 @@ class Functionalizer {
     emit(std::move(view));
   }
 
+  static bool is_product(const c10::OperatorHandle& op) {
+    auto twin = functional_twin(op);
+    return facts(twin ? *twin : op).kind == Kind::Matmul;
+  }
+
   void rewrite_data_write(const Node& node) {
     for (const auto& [before, after] : node.writes) {
       if (after != before && trace_.meta(after).storage != trace_.meta(before).storage && memory(before).of_input)
         throw RunEagerly(full_name(node.op) + " resizes an input");
       if (!is_surely_injective(trace_.meta(before))) throw RunEagerly(full_name(node.op) + " writes a view that holds one element in several places");
+      if ((is_product(node.op) || facts(node.op).random) && !is_dense(trace_.meta(before)))
+        throw RunEagerly(full_name(node.op) + " writes memory with gaps, where it rounds or draws otherwise than elsewhere");
       if (phase_ == Phase::Backward && memory(before).of_input) throw RunEagerly("the backward writes an input (" + full_name(node.op) + ")");
     }
     if (reads_what_it_writes(trace_, node)) throw RunEagerly(full_name(node.op) + " reads memory that it writes");

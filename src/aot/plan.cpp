@@ -60,6 +60,8 @@ class Planner {
       throw RunEagerly(role.name + " is written, a leaf, and a view of a tensor without gradient");
     role.metadata_steps = metadata_steps(input.value, last);
     role.metadata_written = !role.metadata_steps.empty();
+    // The node that gathers a leaf's gradient knows the leaf's sizes from when it is first used.
+    if (role.metadata_written && input.real.requires_grad() && input.real.is_leaf()) throw RunEagerly(role.name + " is a leaf that requires grad and gets other sizes or strides");
     role.only_counted = !role.data_written && !role.metadata_written && reshaped_.count(trace_.meta(input.value).storage) > 0;
     role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
     role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
@@ -196,6 +198,8 @@ class Planner {
       if (!of_its_own) of_its_own = role;
     }
     if (!of_its_own) throw RunEagerly("an output is a view of an input that no view operator made");
+    // Eager writes what a custom function returned neither; other views of inputs it does, and their bases get a history of it.
+    if (auto node = output.grad_fn(); is_generated(node->name()) || node->name() == "CopySlices") throw RunEagerly("an output is a view of an input and has a history of its own");
     role = std::move(*of_its_own);
     role.tracked = false;
     role.differentiable = true;
@@ -229,16 +233,22 @@ class Planner {
 
   /// False where the gradient of the view is not that of its base.
   bool plan_view(const at::Tensor& output, const at::Tensor& base, OutputRole& role) {
+    if (output.requires_grad() && !base.requires_grad()) throw RunEagerly("an output requires grad although what it is a view of does not");
     role.tracked = output.grad_fn() != nullptr;
     if (was_regenerated(output, base))
       role.steps = {strided_step(trace_.meta(tracer_.value_of(base)), trace_.meta(role.value))};
     else if (role.tracked)
       return autograd_sees_only_views(output, base, role.steps.size());
+    else if (output.requires_grad() && torch::autograd::impl::get_autograd_meta(output)->requires_grad_)
+      throw RunEagerly("the function returns a leaf that it makes");
+    else if (output.requires_grad() && std::any_of(role.steps.begin(), role.steps.end(), [](const ViewStep& step) { return step.op.schema().name() == "aten::detach"; }))
+      throw RunEagerly("an output requires grad, was made under no_grad, and is a view of a detached tensor");
     return true;
   }
 
   void plan_own_output(const at::Tensor& output, OutputRole& role) {
     if (output.requires_grad() && output.is_leaf() && !is_untracked_view(output)) throw RunEagerly("the function returns a leaf that it makes");
+    if (output.is_view() && output._base().requires_grad() && output._base().is_leaf()) throw RunEagerly("the function returns a view of a leaf that it makes");
     const std::vector<at::Tensor>& together = outputs_on_[storage_of(output)];
     at::Tensor base = together.size() > 1 ? base_of(together) : is_untracked_view(output) ? base_of({output, at::Tensor(output._base())}) : output;
     role.base = returned(base);
@@ -288,6 +298,7 @@ class Planner {
     // The run time makes outputs in the order in which the program made them, and each gets the next tangent.
     std::stable_sort(later_sources_.begin(), later_sources_.end(), [this](const at::Tensor& a, const at::Tensor& b) { return tracer_.value_of(a).id < tracer_.value_of(b).id; });
     for (const at::Tensor& source : later_sources_) plan_.tangent_sources.push_back(source);
+    if (!plan_.tangent_sources.empty() && plan_.gradient_inputs.empty()) throw RunEagerly("an output requires grad although no input does");
     for (const at::Tensor& source : plan_.tangent_sources) plan_.contract.tangents.push_back(tracer_.value_of(source));
   }
 

@@ -34,7 +34,7 @@ void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
     at::Tensor(input.real).set_requires_grad(input.required_grad);
     throw RunEagerly("the function changes requires_grad of a tensor that it captured");
   }
-  if (input.real.requires_grad() && (!input.visible.requires_grad() || (input.visible.is_leaf() && !input.real.is_leaf())))
+  if (input.real.requires_grad() && (!input.visible.requires_grad() || input.visible.is_leaf() != input.real.is_leaf()))
     throw RunEagerly("the function detaches an input in place");
   const at::Tensor& gradient = input.leaf.grad();
   if (!gradient.defined()) return;

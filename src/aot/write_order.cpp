@@ -24,11 +24,21 @@ bool reads_beside_its_write(const Graph& trace, const Node& node) {
   return found;
 }
 
+/// Whether reading one and writing the other depends on the order of elements.
+bool lies_beside(const Graph& trace, Value read, Value written) {
+  if (!read) return false;
+  const TensorMeta &r = trace.meta(read), &w = trace.meta(written);
+  return r.storage == w.storage && !same_geometry(r, w) && !surely_apart(placement_of(r), placement_of(w));
+}
+
 /// List operators go from element to element, so that a later one sees what was written for an earlier one.
 bool reads_earlier_elements(const Graph& trace, const Node& node) {
   auto written_before = [&](Value value, size_t position) {
-    for (size_t i = 0; i < position; ++i)
-      if (value && trace.meta(node.writes[i].first).storage == trace.meta(value).storage) return true;
+    for (size_t i = 0; i < position && value; ++i) {
+      const TensorMeta &written = trace.meta(node.writes[i].first), &read = trace.meta(value);
+      if (value == node.writes[i].first) return true;
+      if (written.storage == read.storage && !surely_apart(placement_of(written), placement_of(read))) return true;
+    }
     return false;
   };
   for (size_t i = 0; i < node.writes.size(); ++i)
@@ -39,7 +49,7 @@ bool reads_earlier_elements(const Graph& trace, const Node& node) {
     const auto* list = std::get_if<std::vector<Value>>(&node.arguments[a]);
     if (const auto* one = std::get_if<Value>(&node.arguments[a]); one && written_before(*one, node.writes.size())) return true;
     for (size_t i = 0; list && i < list->size(); ++i)
-      if (written_before((*list)[i], i)) return true;
+      if (written_before((*list)[i], i) || (i < node.writes.size() && lies_beside(trace, (*list)[i], node.writes[i].first))) return true;
   }
   return false;
 }

@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   tandem::cli::add_bench(app);
   tandem::cli::add_explain(app);
   tandem::cli::add_doctor(app);
+  tandem::cli::add_fuzz(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

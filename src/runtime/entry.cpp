@@ -202,6 +202,11 @@ std::optional<Tensors> Entry::reach(const Tensors& arguments) const {
   return reached;
 }
 
+bool Entry::saves_memory_of(size_t input) const {
+  const auto& shared = first_->shared_versions;
+  return std::any_of(shared.begin(), shared.end(), [&](const Derivative::SharedVersion& s) { return s.of_input && s.owner == input; });
+}
+
 Tensors Entry::gather_inputs(const Tensors& arguments, Tensors reached) const {
   Tensors inputs(plan.contract.inputs.size());
   auto place = [&](const Tensors& given) {

@@ -68,6 +68,8 @@ class Entry {
 
   /// One tensor per input of the contract.
   Tensors gather_inputs(const Tensors& arguments, Tensors reached) const;
+  /// Whether the forward saves something that lies in the memory of this input.
+  bool saves_memory_of(size_t input) const;
   size_t graph_inputs() const { return plan.contract.inputs.size() - traced_.members.size(); }
 
   /// The program and its first gradient; others lie above it.

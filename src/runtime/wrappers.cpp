@@ -58,13 +58,11 @@ class ChangeMetadata final : public Wrapper {
 /// New contents that the graph returned go into the caller's tensors, seen by autograd where the program's own write was.
 class WriteBack final : public Wrapper {
  public:
+  explicit WriteBack(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
   const char* name() const override { return "write inputs back"; }
   void after(RunningCall& call) const override {
-    const auto& inputs = call.entry->plan.contract.inputs;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].data_written || inputs[i].write_kept) continue;
-      write(call.inputs[i], call.results[inputs[i].returned], inputs[i]);
-    }
+    const auto& roles = call.entry->plan.contract.inputs;
+    for (size_t i : inputs_) write(call.inputs[i], call.results[roles[i].returned], roles[i]);
   }
 
  private:
@@ -79,6 +77,8 @@ class WriteBack final : public Wrapper {
     }
     if (role.write_recorded && !seen) torch::autograd::impl::rebase_history(input, torch::autograd::impl::gradient_edge(result));
   }
+
+  std::vector<size_t> inputs_;
 };
 
 class RequireGrad final : public Wrapper {
@@ -156,8 +156,13 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
   if (entry.trains) wrappers.push_back(std::make_unique<AttachNode>());
   if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
+  // Views of one tensor have one version: a write to one of them must count before another one is saved, unless what is saved is written itself.
+  std::vector<size_t> apart, saved;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].data_written && !inputs[i].write_kept) (entry.saves_memory_of(i) ? saved : apart).push_back(i);
+  if (!apart.empty()) wrappers.push_back(std::make_unique<WriteBack>(apart));
   if (entry.trains) wrappers.push_back(std::make_unique<SaveValues>());
-  if (any([](const InputRole& i) { return i.data_written && !i.write_kept; })) wrappers.push_back(std::make_unique<WriteBack>());
+  if (!saved.empty()) wrappers.push_back(std::make_unique<WriteBack>(saved));
   wrappers.push_back(std::make_unique<MakeOutputs>(entry.plan.contract.outputs));
   const auto& outputs = entry.plan.contract.outputs;
   if (any([](const InputRole& i) { return i.retains_grad; }) || std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))

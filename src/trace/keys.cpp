@@ -49,8 +49,21 @@ void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torc
   }
 }
 
+/// libtorch refuses to detach views in place, and the fake of an argument is no view.
+void lift_detach(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (Tracer* tracer = Tracer::current()) {
+    remember_failure([&] {
+      tracer->lift_arguments(1, *stack);
+      for (const TracedInput& input : tracer->inputs())
+        if (input.real.is_view() && input.visible.is_same(stack->back().toTensor())) throw RunEagerly("the function detaches an input in place that is a view");
+    });
+  }
+  lift_fallback(op, keys, stack);
+}
+
 }  // namespace
 
+TORCH_LIBRARY_IMPL(aten, DeferredInit, library) { library.impl("detach_", torch::CppFunction::makeFromBoxedFunction<&lift_detach>()); }
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_fallback>()); }
 TORCH_LIBRARY_IMPL(_, DeferredInit, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&lift_fallback>()); }
 

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/anomaly_mode.h>
 
 #include "ops/facts.h"
+#include "graph/geometry.h"
 #include "trace/location.h"
 #include "trace/refuse.h"
 #include "trace/shapes.h"
@@ -39,6 +40,7 @@ class RecordedCall {
     refuse_masks();
     if (!tracer_.leaf_views_.empty() && !tracer_.differentiating_) refuse_views_of_leaf_views();
     find_device();
+    refuse_results_over_operands();
     prepare_written_arguments();
     std::vector<c10::Device> devices = infer_shapes(op_, device_, metas_);
     for (c10::Device& device : devices)
@@ -131,6 +133,27 @@ class RecordedCall {
     });
   }
 
+  /// What such a kernel leaves there depends on its loops, and a result that is resized is no operand any more.
+  void refuse_results_over_operands() const {
+    if (facts_.kind == Kind::Pointwise || facts_.written.empty() || !schema_.arguments()[size_t(facts_.written[0])].kwarg_only()) return;
+    if (tracer_.phase_ == Phase::Forward && reads_where_it_writes()) throw RunEagerly(full_name(op_) + " reads memory that it writes" + called_at());
+  }
+
+  bool reads_where_it_writes() const {
+    auto is_target = [&](size_t a) { return std::find(facts_.written.begin(), facts_.written.end(), int(a)) != facts_.written.end(); };
+    bool found = false;
+    for (int target : facts_.written)
+      for (size_t a = 0; a < node_.arguments.size(); ++a)
+        for_each_value(node_.arguments[size_t(target)], [&](Value written) {
+          if (is_target(a)) return;
+          for_each_value(node_.arguments[a], [&](Value read) {
+            const TensorMeta &w = tracer_.graph_.meta(written), &r = tracer_.graph_.meta(read);
+            found = found || (w.storage == r.storage && !surely_apart(placement_of(w), placement_of(r)));
+          });
+        });
+    return found;
+  }
+
   /// Indexing by a mask gives as many elements as the mask has ones.
   void refuse_masks() const {
     if (schema_.name() != "aten::index") return;
@@ -175,6 +198,7 @@ class RecordedCall {
     if (fake->tracer != tracer_.id_)
       throw Error("a tensor from inside another traced function was used in " + full_name(op_) + "; it has no data: return it instead of keeping it");
     if (fake->lent_memory()) tracer_.adopt_written_memory(*fake);
+    if (fake->sizes() != fake->meta.sizes()) throw RunEagerly(full_name(op_) + " is given a tensor that a kernel of libtorch resized by itself" + called_at());
     operand = fake->value;
     if (c10::InferenceMode::is_enabled() && !fake->is_inference()) normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
     if (tensor.requires_grad()) tracer_.graph_.meta(fake->value).requires_grad = true;
@@ -245,6 +269,8 @@ class RecordedCall {
       now.storage = tracer_.storage_id(fake->meta.unsafeGetTensorImpl()->unsafe_storage());
       const TensorMeta& then = tracer_.graph_.meta(before);
       if (now.storage != then.storage || !same_geometry(now, then)) {
+        if (now.sizes != then.sizes && !facts_.changes_metadata && is_input(then.storage)) throw RunEagerly(full_name(op_) + " resizes an input" + called_at());
+        refuse_other_sizes_of_a_capture(holder);
         now.requires_grad = then.requires_grad;
         fake->value = tracer_.graph_.add_value(std::move(now));
         fake->refresh();
@@ -252,6 +278,16 @@ class RecordedCall {
       node_.writes.emplace_back(before, fake->value);
     }
     count_list_writes();
+  }
+
+  /// The program may ask the real tensor for its sizes, which do not change while it is traced.
+  void refuse_other_sizes_of_a_capture(const at::Tensor& fake) const {
+    for (const TracedInput& input : tracer_.inputs_)
+      if (input.captured && input.visible.is_same(fake)) throw RunEagerly(full_name(op_) + " changes the sizes or strides of a tensor that the function captured" + called_at());
+  }
+
+  bool is_input(int32_t storage) const {
+    return std::any_of(tracer_.inputs_.begin(), tracer_.inputs_.end(), [&](const TracedInput& input) { return tracer_.graph_.meta(input.value).storage == storage; });
   }
 
   /// In eager a list operator counts versions in the kernels of its elements, which do not run here.

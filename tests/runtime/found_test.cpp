@@ -182,6 +182,88 @@ TEST(Found, AWrittenViewOfAnotherArgumentTakesWrites) {
   test::compare([](const Tensors& v) { return Tensors{v[1].squeeze().mul_(0.5)}; }, x, {.differentiate_written = false, .together = false});
 }
 
+TEST(Found, AViewOfAnInputWithAHistoryOfItsOwnTakesWrites) {
+  const test::Maker x = test::non_leaves({{1, 1}, {1, 1}}, {true, true});
+  auto holds = [&](const Callable& body) { test::compare(body, x, {.compiled = false, .differentiate_written = false}); };
+  holds([](const Tensors& v) { return Tensors{v[0].unsqueeze(0).transpose_(2, -1)}; });
+  holds([](const Tensors& v) { return Tensors{v[0].detach().mul_(2).add_(v[1]).expand_as(v[0])}; });
+  holds([](const Tensors& v) { at::Tensor y = v[0].select(1, 0).slice(0, 0, 3); v[0].neg_(); return Tensors{y.narrow(0, 0, 1)}; });
+}
+
+TEST(Found, AViewMadeUnderNoGradOfADetachedTensorWithAHistory) {
+  expect_same(test::leaves({{1, 1}, {1, 1}}, {true, true}), [](const Tensors& v) {
+    at::Tensor y = v[0].detach().mul_(2).add_(v[1]);
+    at::NoGradGuard no_grad;
+    return Tensors{y.as_strided({1}, {1})};
+  });
+}
+
+TEST(Found, OnlyALeafMadeInsideRequiresGrad) {
+  Callable fn = [](const Tensors& v) { at::Tensor y = v[0].clone().requires_grad_(); return Tensors{v[0] + y}; };
+  EXPECT_TRUE(Compiled(fn, {})({torch::randn({3})})[0].grad_fn() != nullptr);
+}
+
+TEST(Found, AViewFromAListWhoseBaseIsWritten) {
+  expect_same(leaf, [](const Tensors& v) { at::Tensor y = v[0].unbind(0)[1] * 2; at::NoGradGuard no_grad; v[0].mul_(2); return Tensors{y}; });
+}
+
+TEST(Found, AListOfPartsOfOneTensor) {
+  test::compare([](const Tensors& v) { at::Tensor y = v[0] * 2; at::_foreach_mul_(y.unbind(0), 3); return Tensors{y}; }, plain);
+}
+
+TEST(Found, AWriteCountsForANeighbourThatIsSavedAfterwards) {
+  const test::Maker rows = [] {
+    test::Scene scene = test::non_leaves({{2, 3}}, {true})();
+    scene.others = scene.arguments;
+    scene.arguments = {scene.others[0].select(0, 0), scene.others[0].select(0, 1)};
+    return scene;
+  };
+  test::compare([](const Tensors& v) { v[0].mul_(2); return Tensors{v[1].sin()}; }, rows, {.together = false});
+}
+
+TEST(Found, AViewWhoseBaseIsDetachedInPlace) {
+  expect_same(leaf, [](const Tensors& v) { at::Tensor y = v[0].clone(), z = y.diagonal(); y.exp_(); y.detach_(); return Tensors{y, z}; });
+}
+
+TEST(Found, AViewOfALeafMadeInside) {
+  Callable fn = [](const Tensors& v) { return Tensors{v[0].detach().sum().requires_grad_().view({-1, 1})}; };
+  EXPECT_NE(test::message([&] { Compiled(fn, {})({test::leaf({3})})[0].mul_(2); }), "");
+}
+
+TEST(Found, AViewIsDetachedInPlace) {
+  Callable fn = [](const Tensors& v) { v[0].detach_(); return Tensors{v[0] * 2}; };
+  EXPECT_NE(test::message([&] { Compiled(fn, {})({torch::randn({4}).slice(0, 0, 2)}); }), "");
+  EXPECT_EQ(test::message([&] { Compiled(fn, {})({torch::randn({4})}); }), "");
+}
+
+TEST(Found, ALeafIsDetachedAndGetsAHistory) {
+  expect_same(leaf, [](const Tensors& v) { at::Tensor y = v[0].exp(); v[0].detach_(); v[0].addcmul_(v[0], y); return Tensors{at::atan2(v[0], v[0])}; });
+}
+
+TEST(Found, ManyRandomNumbersIntoAnInputWithGaps) {
+  expect_same([] { return test::Scene{{torch::randn({4, 8}).slice(-1, 0, 8, 2)}, {}, {}}; }, [](const Tensors& v) { v[0].normal_(); return Tensors{v[0]}; });
+}
+
+TEST(Found, AnElementOfAListIsReadWhereItIsWritten) {
+  expect_same([] { return test::Scene{{torch::randn({2, 2}).t()}, {}, {}}; }, [](const Tensors& v) { at::Tensor y = v[0] + 0; at::_foreach_add_({y, v[0]}, {v[0], v[0].chunk(2, 0)[0]}); return Tensors{y}; });
+}
+
+TEST(Found, AProductIntoMemoryWithGaps) {
+  expect_same([] { return test::Scene{{torch::randn({5, 5}), torch::randn({5, 10}).slice(-1, 0, 10, 2)}, {}, {}}; }, [](const Tensors& v) { v[1].addmm_(v[0], v[0]); return Tensors{v[0]}; });
+}
+
+TEST(Found, AResultThatIsResizedByItsKernel) {
+  expect_same(test::leaves({{1, 1}}, {false}), [](const Tensors& v) { at::Tensor y = v[0], z = at::stack({y, y}, 0); return Tensors{at::matmul_out(y, y, z) * 2}; });
+}
+
+TEST(Found, ACapturedTensorIsTransposedAndAskedForItsSizes) {
+  at::Tensor eager = torch::randn({1, 2}), captured = eager.clone();
+  auto program = [](at::Tensor& w) { return Callable([&w](const Tensors&) { w.t_(); return Tensors{at::arange(w.size(0)) + w.size(1)}; }); };
+  Compiled fast(program(captured), {});
+  for (int call = 0; call < 3; ++call) EXPECT_TRUE(test::same_values(fast({})[0], program(eager)({})[0])) << call;
+  EXPECT_EQ(captured.sizes(), eager.sizes());
+}
+
 TEST(Found, ALeafThatIsAView) {
   const test::Maker x = [] { at::Tensor leaf = torch::randn({4}).slice(0, 0, 4, 2).requires_grad_(); return test::Scene{{leaf}, {leaf}, {}}; };
   expect_same(x, [](const Tensors& v) { at::Tensor y; { at::NoGradGuard no_grad; y = v[0].unsqueeze(1); } return Tensors{y.fill_(2)}; });

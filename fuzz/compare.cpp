@@ -1,0 +1,144 @@
+#include "fuzz/compare.h"
+
+#include "fuzz/observe.h"
+#include "fuzz/saved_copies.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+namespace tandem::fuzz {
+
+namespace {
+
+constexpr uint64_t calls = 2;
+
+/// The given tensors of the call that is being made; the compiled function reads its captures from here.
+struct Stage {
+  Scene scene;
+};
+
+bool is_argument(const Subject& subject, size_t place) { return std::find(subject.arguments.begin(), subject.arguments.end(), place) != subject.arguments.end(); }
+
+/// Whether a captured tensor was made by a call before.
+bool has_history(const Subject& subject, const Scene& scene) {
+  for (size_t k = 0; k < scene.pool.size(); ++k)
+    if (!is_argument(subject, k) && !scene.pool[k].is_leaf()) return true;
+  return false;
+}
+
+Callable callable_of(const Subject& subject, const std::shared_ptr<Stage>& stage) {
+  return [subject, stage](const Tensors& arguments) {
+    Tensors pool(stage->scene.pool.size());
+    for (size_t k = 0; k < pool.size(); ++k)
+      if (!is_argument(subject, k)) pool[k] = stage->scene.pool[k];
+    for (size_t k = 0; k < arguments.size(); ++k) pool[subject.arguments[k]] = arguments[k];
+    return subject.run(std::move(pool));
+  };
+}
+
+/// All calls of one function, each on new data, the captured tensors being the same; made as `eager` was, where there is one.
+std::vector<Observation> observe_calls(const Callable& program, const std::shared_ptr<Stage>& stage, const Subject& subject, const std::vector<Expected>& eager = {}) {
+  std::vector<Observation> seen;
+  for (uint64_t call = 0; call < calls && (seen.empty() || !seen.back().refused); ++call) {
+    const Scene before = stage->scene;
+    stage->scene = subject.scene(subject.data + 100 * call, call > 0 ? &before : nullptr);
+    const Manner* manner = call < eager.size() ? &eager[call].eager.manner : nullptr;
+    seen.push_back(observe(program, stage->scene, subject, {subject.data + 100 * call, call > 0 && has_history(subject, stage->scene), manner}));
+  }
+  return seen;
+}
+
+std::vector<Observation> observe_eager(const Subject& subject, const std::vector<Expected>& manner = {}) {
+  auto stage = std::make_shared<Stage>();
+  return observe_calls(callable_of(subject, stage), stage, subject, manner);
+}
+
+bool refuses_gradients(const Observation& seen) {
+  return std::any_of(seen.seen.begin(), seen.seen.end(), [](const Seen& s) { return s.facts == refused_gradients; });
+}
+
+std::vector<Expected> expect(const Subject& subject) {
+  std::vector<Expected> expected;
+  for (Observation& eager : observe_eager(subject)) expected.push_back({std::move(eager)});
+  if (std::any_of(expected.begin(), expected.end(), [](const Expected& e) { return refuses_gradients(e.eager); })) {
+    const SavedCopies guard;
+    std::vector<Observation> copies = observe_eager(subject, expected);
+    for (size_t call = 0; call < std::min(copies.size(), expected.size()); ++call) expected[call].copies = std::move(copies[call]);
+  }
+  return expected;
+}
+
+std::optional<Mismatch> first_difference(const std::vector<Expected>& want, const std::vector<Observation>& got, std::set<std::string>& concessions) {
+  for (size_t call = 0; call < want.size(); ++call) {
+    if (call >= got.size()) return Mismatch{"a call is missing", "", ""};
+    if (auto found = difference(want[call], got[call], concessions)) {
+      found->detail = "call " + std::to_string(call) + ", " + found->detail;
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+uint64_t compiles() {
+  const auto counted = counters();
+  uint64_t sum = 0;
+  for (const char* name : {"compile_forward", "compile_inference"})
+    if (auto found = counted.find(name); found != counted.end()) sum += found->second;
+  return sum;
+}
+
+/// Why calls like the first one run uncompiled.
+std::string reason_of(const Subject& subject, const Options& options) {
+  auto stage = std::make_shared<Stage>();
+  stage->scene = subject.scene(subject.data, nullptr);
+  Tensors arguments;
+  for (size_t place : subject.arguments) arguments.push_back(stage->scene.pool[place]);
+  return Compiled(callable_of(subject, stage), options).explain(arguments).eager_reason;
+}
+
+/// Every way of compiling, against what is expected.
+Outcome compare_with(const std::vector<Expected>& want, const Subject& subject, const Setup& setup) {
+  Outcome outcome;
+  outcome.refused = want[0].eager.refused;
+  outcome.differentiated = want[0].eager.differentiated;
+  outcome.twice = want[0].eager.twice;
+  for (const Expected& call : want) outcome.concessions.insert(call.eager.manner.concessions.begin(), call.eager.manner.concessions.end());
+  for (const std::string& backend : setup.backends)
+    for (bool keep : {true, false}) {
+      Options options = setup.options;
+      options.backend = backend;
+      options.keep_input_mutations = keep;
+      const uint64_t before = compiles();
+      auto stage = std::make_shared<Stage>();
+      Compiled compiled(callable_of(subject, stage), options);
+      outcome.mismatch = first_difference(want, observe_calls([&](const Tensors& in) { return compiled(in); }, stage, subject, want), outcome.concessions);
+      if (outcome.mismatch) {
+        outcome.mismatch->setup = "backend " + backend + (keep ? ", writes kept" : ", writes returned");
+        return outcome;
+      }
+      if (!outcome.refused && outcome.eager_reason.empty() && compiles() == before) outcome.eager_reason = reason_of(subject, options);
+    }
+  return outcome;
+}
+
+}  // namespace
+
+Subject subject_of(const Program& program) {
+  return {[program](uint64_t seed, const Scene* before) { return make_scene(program, seed, before); }, arguments_of(program),
+          [program](Tensors pool) { return interpret(program, std::move(pool)); }, program.data, program.higher_orders,
+          [needed = without_unread(program)](Tensors pool) { return interpret(needed, std::move(pool)); }};
+}
+
+Outcome compare(const Subject& subject, const Setup& setup) {
+  const Outcome outcome = compare_with(expect(subject), subject, setup);
+  if (!outcome.mismatch || outcome.mismatch->kind != "call: otherwise" || !subject.needed) return outcome;
+  Subject needed = subject;
+  needed.run = subject.needed;
+  Outcome again = compare_with(expect(needed), subject, setup);
+  if (again.mismatch) return outcome;
+  again.concessions.insert("eager's error lies in a value that nobody reads");
+  return again;
+}
+
+}  // namespace tandem::fuzz

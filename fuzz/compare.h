@@ -1,0 +1,47 @@
+/// Runs a program as it is and compiled, on equal tensors, and compares everything that a caller can see.
+#pragma once
+
+#include "fuzz/program.h"
+
+#include <tandem/tandem.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+
+namespace tandem::fuzz {
+
+/// What is compared: a program, or a C++ function that was printed from one.
+struct Subject {
+  std::function<Scene(uint64_t seed, const Scene* before)> scene;
+  std::vector<size_t> arguments;            ///< which of the scene's pool are passed
+  std::function<Tensors(Tensors pool)> run; ///< of all given tensors
+  uint64_t data = 0;
+  bool higher_orders = false;               ///< higher orders are compared as well
+  std::function<Tensors(Tensors pool)> needed = {};   ///< `run` without what nobody reads, where there is such
+};
+Subject subject_of(const Program& program);
+
+/// The ways to compile that are tried: each backend, with writes to inputs kept in the graph and returned from it.
+struct Setup {
+  std::vector<std::string> backends = {"eager", "debug"};
+  Options options = {};                     ///< what they have in common
+};
+
+struct Mismatch {
+  std::string kind;                         ///< what differs, without numbers: a shrunk program must fail in the same way
+  std::string detail;
+  std::string setup;                        ///< which backend, which way to write
+};
+
+struct Outcome {
+  std::optional<Mismatch> mismatch;
+  bool refused = false;                     ///< eager throws
+  std::string eager_reason;                 ///< why it ran uncompiled; empty: it was compiled
+  bool differentiated = false, twice = false;
+  std::set<std::string> concessions;        ///< where less than everything was compared bit for bit; docs/fuzz.md has the reasons
+};
+
+Outcome compare(const Subject& subject, const Setup& setup = {});
+
+}  // namespace tandem::fuzz

@@ -1,0 +1,86 @@
+#include "fuzz/observe.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+#include <sstream>
+
+namespace tandem::fuzz {
+
+namespace {
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) { return std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0; }
+
+/// All NaNs are one: which bits a NaN has depends on the order of the operands of a commutative instruction.
+bool same_elements(const at::Tensor& a, const at::Tensor& b) {
+  if (same_bytes(a, b)) return true;
+  const at::Tensor both = at::isnan(a).logical_and(at::isnan(b));
+  return same_bytes(a.masked_fill(both, 0), b.masked_fill(both, 0));
+}
+
+/// Within 1e-10 of the largest element, and not finite in the same places and the same way.
+bool close(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor finite = at::isfinite(a), strange = finite.logical_not();
+  if (!at::equal(finite, at::isfinite(b)) || !same_elements(a.masked_fill(finite, 0), b.masked_fill(finite, 0))) return false;
+  const at::Tensor x = a.masked_fill(strange, 0), y = b.masked_fill(strange, 0);
+  return (x - y).abs().max().item<double>() <= 1e-10 * std::max(1.0, x.abs().max().item<double>());
+}
+
+std::string shown(const Seen& seen) {
+  std::ostringstream out;
+  out << seen.facts << " " << seen.strides << seen.words;
+  if (seen.values.defined()) out << "\n" << at::Tensor(seen.values).view({-1});
+  return out.str();
+}
+
+/// Of a gradient that is to be differentiated again.
+bool is_zero_gradient(const Seen& want, const Seen& got) {
+  auto is_zero = [](const Seen& seen) { return seen.values.defined() && !seen.values.any().item<bool>(); };
+  return want.kind.starts_with("gradient of order") && is_zero(want) && is_zero(got) && want.values.sizes() == got.values.sizes() && want.values.dtype() == got.values.dtype();
+}
+
+std::optional<Mismatch> difference(const Seen& want, const Seen& got, std::set<std::string>& concessions) {
+  auto differs = [&](const std::string& how) { return Mismatch{want.kind + how, want.where + "\neager:    " + shown(want) + "\ncompiled: " + shown(got), ""}; };
+  if (got.facts != want.facts && is_zero_gradient(want, got)) {
+    concessions.insert("gradients of zeros that are constant under create_graph");
+    return std::nullopt;
+  }
+  if (got.facts != want.facts) return differs(want.values.defined() ? ": another kind of tensor" : ": otherwise");
+  if (!want.values.defined()) return std::nullopt;
+  if (got.layout != want.layout && want.layout_matters) return differs(": other strides");
+  if (got.layout != want.layout) concessions.insert("strides of gradients that meet outside, under create_graph or after writes to outputs");
+  else if (got.strides != want.strides) concessions.insert("strides that address nothing");
+  if (want.values.numel() == 0 || same_elements(want.values, got.values)) return std::nullopt;
+  const bool same_numbers = want.exact != Exactness::Bits && same_elements(want.values + 0, got.values + 0);
+  if (same_numbers) concessions.insert("the sign of zero where gradients meet outside");
+  if (same_numbers) return std::nullopt;
+  if (want.exact != Exactness::Rounded || !close(want.values, got.values)) return differs(": other values");
+  concessions.insert("higher orders are rounded otherwise");
+  return std::nullopt;
+}
+
+bool refuses(const Observation& observation, const std::string& kind) {
+  return std::any_of(observation.seen.begin(), observation.seen.end(), [&](const Seen& seen) { return seen.kind == kind && seen.facts == refused_gradients; });
+}
+
+}  // namespace
+
+std::optional<Mismatch> difference(const Expected& expected, const Observation& got, std::set<std::string>& concessions) {
+  const Observation* want = &expected.eager;
+  for (size_t k = 0; k < want->seen.size(); ++k) {
+    if (k >= got.seen.size() || got.seen[k].kind != want->seen[k].kind) return Mismatch{want->seen[k].kind + " is missing", want->seen[k].where, ""};
+    const bool eager_refuses = want->seen[k].facts == refused_gradients;
+    // Eager also keeps what its backward does not read. A function that answers must answer as if nothing that is read had been written.
+    if (eager_refuses && got.seen[k].facts != refused_gradients && expected.copies && expected.copies->seen.size() >= k) {
+      concessions.insert(want->seen[k].kind == gradient_after_writes ? "eager refuses gradients after writes to outputs" : "eager refuses gradients after a write that changes no value");
+      want = &*expected.copies;
+    }
+    // Where this one refuses as well, eager's other answer is as good.
+    if (want != &expected.eager && got.seen[k].facts == refused_gradients && refuses(expected.eager, got.seen[k].kind)) return std::nullopt;
+    if (auto found = difference(want->seen[k], got.seen[k], concessions)) return found;
+  }
+  if (got.seen.size() > want->seen.size()) return Mismatch{got.seen[want->seen.size()].kind + " is seen in compiled code alone", got.seen[want->seen.size()].where, ""};
+  return std::nullopt;
+}
+
+}  // namespace tandem::fuzz

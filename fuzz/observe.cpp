@@ -1,0 +1,302 @@
+#include "fuzz/observe.h"
+
+#include "fuzz/meeting.h"
+#include "fuzz/saved_copies.h"
+
+#include <torch/torch.h>
+
+#include <sstream>
+
+namespace tandem::fuzz {
+
+namespace {
+
+
+at::Tensor values_of(const at::Tensor& t) {
+  at::NoGradGuard no_grad;
+  return t.defined() ? t.detach().clone(at::MemoryFormat::Contiguous) : t;
+}
+
+/// The sentence of what `call` throws; empty when it throws nothing.
+template <class Call>
+std::string failure_of(const Call& call) {
+  try {
+    call();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// Asked for the gradient's function first, which a view of a written tensor makes only then.
+std::string facts_of(const at::Tensor& t) {
+  if (!t.defined()) return "undefined";
+  std::ostringstream out;
+  const bool stale = !failure_of([&] { (void)t.grad_fn(); }).empty();
+  out << t.scalar_type() << t.sizes() << (t.requires_grad() ? " requires_grad" : "") << (t.is_leaf() ? " leaf" : "") << (stale ? " cannot be differentiated" : "");
+  return out.str();
+}
+
+std::string layout_of(const at::Tensor& t) {
+  std::string text = "strides";
+  for (int64_t d = 0; t.defined() && t.numel() > 0 && d < t.dim(); ++d) text += t.size(d) > 1 ? " " + std::to_string(t.stride(d)) : " _";
+  return text;
+}
+
+std::string strides_of(const at::Tensor& t) { return t.defined() ? c10::str(t.strides()) : ""; }
+
+bool share_memory(const at::Tensor& a, const at::Tensor& b) { return a.defined() && b.defined() && a.numel() > 0 && b.numel() > 0 && a.storage().is_alias_of(b.storage()); }
+
+Tensors tangents_of(const Tensors& roots) {
+  Tensors tangents;
+  for (const at::Tensor& root : roots) tangents.push_back(torch::randn(root.sizes(), at::TensorOptions(root.scalar_type())));
+  return tangents;
+}
+
+/// The lists of tangents that are tried, one after the other.
+std::vector<Tensors> turns_of(const Tensors& tangents, Tangents how) {
+  if (how == Tangents::Together) return {tangents};
+  std::vector<Tensors> turns;
+  for (size_t turn = 0; turn < tangents.size(); ++turn) {
+    turns.emplace_back();
+    for (size_t k = 0; k < tangents.size(); ++k) turns.back().push_back(k == turn ? tangents[k] : at::zeros_like(tangents[k]));
+  }
+  return turns;
+}
+
+Tensors with_gradient(const Tensors& tensors) {
+  Tensors found;
+  for (const at::Tensor& t : tensors)
+    if (t.defined() && t.requires_grad()) found.push_back(t);
+  return found;
+}
+
+/// One call and what follows it.
+class Run {
+ public:
+  Run(const Callable& program, Scene& scene, const Subject& subject, const Call& call) : program_(program), scene_(scene), subject_(subject), call_(call) {}
+
+  Observation go() {
+    if (!call_program()) return std::move(found_);
+    SavedCopies::freeze();
+    see_state("call");
+    see_sharing();
+    differentiate("gradient");
+    if (subject_.higher_orders) differentiate_again();
+    write_outputs();
+    see_state("write to outputs");
+    differentiate(gradient_after_writes);
+    see_refused_writes();
+    return std::move(found_);
+  }
+
+ private:
+  bool call_program() {
+    Tensors arguments;
+    for (size_t place : subject_.arguments) arguments.push_back(scene_.pool[place]);
+    std::vector<uint32_t> before;
+    for (const at::Tensor& t : scene_.pool) before.push_back(t._version());
+    torch::manual_seed(call_.seed + 1);
+    const std::string failure = failure_of([&] { outputs_ = program_(arguments); });
+    found_.refused = !failure.empty();
+    see("call", 0, failure.empty() ? "it runs" : "it is refused", failure);
+    for (size_t k = 0; k < before.size() && failure.empty(); ++k) {
+      written_.push_back(scene_.pool[k]._version() > before[k]);
+      see("written input", k, written_.back() ? "written" : "not written");
+    }
+    if (failure.empty()) see_tensor("next random number", 0, torch::rand({1}));
+    return failure.empty();
+  }
+
+  void see(const std::string& kind, size_t k, const std::string& facts, const std::string& words = "") { found_.seen.push_back({kind, kind + " " + std::to_string(k), facts, words}); }
+  void see_tensor(const std::string& kind, size_t k, const at::Tensor& t, Exactness exact = Exactness::Bits, bool layout_matters = true) {
+    found_.seen.push_back({kind, kind + " " + std::to_string(k), facts_of(t), "", layout_of(t), strides_of(t), values_of(t), exact, layout_matters});
+  }
+
+  void see_state(const std::string& when) {
+    for (size_t k = 0; k < outputs_.size(); ++k) see_tensor("output after " + when, k, outputs_[k]);
+    for (size_t k = 0; k < scene_.pool.size(); ++k) see_tensor("input after " + when, k, scene_.pool[k]);
+  }
+
+  void see_sharing() {
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      std::string facts;
+      for (size_t j = 0; j < k; ++j) facts += relation(outputs_[k], outputs_[j], "output " + std::to_string(j));
+      for (size_t j = 0; j < scene_.pool.size(); ++j) facts += relation(outputs_[k], scene_.pool[j], "input " + std::to_string(j));
+      see("sharing", k, facts);
+    }
+  }
+  static std::string relation(const at::Tensor& a, const at::Tensor& b, const std::string& name) {
+    if (a.defined() && a.is_same(b)) return " is " + name;
+    if (!share_memory(a, b)) return "";
+    const auto distance = static_cast<const char*>(a.const_data_ptr()) - static_cast<const char*>(b.const_data_ptr());
+    return " shares memory with " + name + " at a distance of " + std::to_string(distance) + " bytes";
+  }
+
+  /// A random choice of outputs and written inputs that have a gradient.
+  Tensors choose_roots() {
+    Tensors roots;
+    auto offer = [&](const at::Tensor& t) {
+      if (t.defined() && t.requires_grad() && at::isFloatingType(t.scalar_type())) roots.push_back(t);
+    };
+    for (const at::Tensor& t : outputs_) offer(t);
+    for (size_t k = 0; k < scene_.pool.size(); ++k)
+      if (written_[k] && !scene_.pool[k].is_leaf()) offer(scene_.pool[k]);
+    Tensors chosen;
+    for (size_t k = 0; k < roots.size(); ++k)
+      if (((call_.seed * 2654435761u) >> (8 + k)) % 4 != 0) chosen.push_back(roots[k]);
+    return chosen.empty() ? roots : chosen;
+  }
+
+  Tensors leaves() const {
+    Tensors all = scene_.leaves;
+    for (const at::Tensor& t : scene_.pool)
+      if (t.is_leaf() && t.requires_grad() && std::none_of(all.begin(), all.end(), [&](const at::Tensor& l) { return l.is_same(t); })) all.push_back(t);
+    return all;
+  }
+
+  /// A view that cannot be differentiated has no edge; the backward will say so.
+  static size_t sums_of(const Tensors& roots) {
+    size_t sums = 0;
+    (void)failure_of([&] { sums = sums_of_gradients(roots); });
+    return sums;
+  }
+
+  /// A sum has the layout of what arrives first, which may be another gradient where several come from outside; a write to an output that has no base outside takes
+  /// another road through autograd than a write to a view.
+  bool layout_matters(const std::string& kind, const Tensors& roots) const { return kind != gradient_after_writes && (roots.size() == 1 || sums_of(roots) == 0); }
+
+  /// Eager decides, since its graph shows every gradient.
+  Tangents decide(const std::string& kind, const Tensors& roots) {
+    if (call_.manner != nullptr) {
+      auto decided = call_.manner->tangents.find(kind);
+      return decided == call_.manner->tangents.end() ? Tangents::Together : decided->second;
+    }
+    Tangents how = Tangents::Together;
+    if ((roots.size() > 1 || call_.history) && sums_of(roots) > 0) how = call_.history ? Tangents::None : Tangents::OneByOne;
+    if (how == Tangents::OneByOne) found_.manner.concessions.insert("tangents one by one");
+    if (how == Tangents::None) found_.manner.concessions.insert("no gradients through two calls");
+    return found_.manner.tangents[kind] = how;
+  }
+
+  static Exactness exactness(Tangents how) { return how == Tangents::OneByOne ? Exactness::Numbers : Exactness::Bits; }
+
+  void differentiate(const std::string& kind) {
+    const Tensors roots = choose_roots(), wanted = leaves();
+    if (roots.empty() || wanted.empty()) return;
+    const Tangents how = decide(kind, roots);
+    if (how == Tangents::None) return;
+    found_.differentiated = true;
+    torch::manual_seed(call_.seed + 2);
+    for (const Tensors& tangents : turns_of(tangents_of(roots), how)) {
+      Tensors before, gradients;
+      for (const at::Tensor& t : tangents) before.push_back(t.clone());
+      const std::string failure = failure_of([&] { gradients = torch::autograd::grad(roots, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true); });
+      see(kind, 0, failure.empty() ? "it has gradients" : refused_gradients, failure);
+      for (size_t k = 0; k < gradients.size(); ++k) see_tensor(kind, k, gradients[k], exactness(how), layout_matters(kind, roots));
+      const bool left_alone = std::equal(tangents.begin(), tangents.end(), before.begin(), [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
+      see("tangents of " + kind, 0, left_alone ? "as they were" : "written");
+    }
+  }
+
+  /// Gradients of gradients, of two orders, or of three for some.
+  void differentiate_again() {
+    const Tensors roots = choose_roots(), wanted = leaves();
+    if (roots.empty() || wanted.empty() || call_.history) return;
+    const Tangents how = decide("gradient of higher order", roots);
+    torch::manual_seed(call_.seed + 3);
+    const size_t orders = call_.seed % 4 == 0 ? 3 : 2;
+    for (const Tensors& tangents : turns_of(tangents_of(roots), how)) {
+      Tensors of = roots, given = tangents;
+      for (size_t order = 1; order <= orders && !of.empty(); ++order) {
+        Tensors gradients;
+        const std::string failure = failure_of([&] { gradients = torch::autograd::grad(of, wanted, given, true, /*create_graph=*/order < orders, true); });
+        const std::string kind = "gradient of order " + std::to_string(order);
+        see(kind, 0, failure.empty() ? "it has gradients" : refused_gradients, failure);
+        for (size_t k = 0; k < gradients.size(); ++k) see_tensor(kind, k, gradients[k], order == 1 ? exactness(how) : Exactness::Rounded, /*layout_matters=*/false);
+        found_.twice = found_.twice || (order > 1 && !gradients.empty());
+        of = with_gradient(gradients);
+        given = tangents_of(of);
+      }
+    }
+  }
+
+  bool has_hidden_base(size_t k) const {
+    const at::Tensor& t = outputs_[k];
+    if (!t.defined() || !t.requires_grad() || !t.is_view() || (t.is_contiguous() && t.numel() == t._base().numel())) return false;
+    auto shares = [&](const at::Tensor& other) { return !other.is_same(t) && share_memory(t, other); };
+    return std::none_of(outputs_.begin(), outputs_.end(), shares) && std::none_of(scene_.pool.begin(), scene_.pool.end(), shares);
+  }
+
+  /// Whether some elements may lie in one place.
+  static bool repeats_elements(const at::Tensor& t) {
+    std::vector<std::pair<int64_t, int64_t>> dims;
+    for (int64_t d = 0; t.defined() && d < t.dim(); ++d)
+      if (t.size(d) > 1) dims.emplace_back(t.stride(d), t.size(d));
+    std::sort(dims.begin(), dims.end());
+    int64_t reach = 0;
+    for (auto [stride, size] : dims) {
+      if (stride <= reach) return true;
+      reach += stride * (size - 1);
+    }
+    return false;
+  }
+
+  /// A write below such a view is refused when the view is differentiated.
+  bool lies_under_forbidden_view(size_t k) const {
+    return std::any_of(outputs_.begin(), outputs_.end(), [&](const at::Tensor& other) {
+      if (!share_memory(outputs_[k], other) || !other.requires_grad()) return false;
+      const auto* view = torch::autograd::impl::get_view_autograd_meta(other);
+      return view != nullptr && view->has_bw_view() && view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT;
+    });
+  }
+
+  void write_outputs() {
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      if (call_.manner != nullptr && k < call_.manner->writes.size() && call_.manner->writes[k] != Write::Taken) continue;
+      if (call_.manner == nullptr && has_hidden_base(k)) {
+        found_.manner.concessions.insert("views whose base nobody has are not written");
+        found_.manner.writes.push_back(Write::Spared);
+        continue;
+      }
+      if (call_.manner == nullptr && repeats_elements(outputs_[k])) {
+        found_.manner.concessions.insert("tensors that hold one element in several places are not written");
+        found_.manner.writes.push_back(Write::Spared);
+        continue;
+      }
+      if (call_.manner == nullptr && lies_under_forbidden_view(k)) {
+        found_.manner.concessions.insert("eager forbids writes to such views");
+        found_.manner.writes.push_back(Write::Forbidden);
+        continue;
+      }
+      const std::string failure = outputs_[k].defined() ? failure_of([&] { outputs_[k].mul_(2); }) : "undefined";
+      const bool forbidden = failure.find("returns multiple views") != std::string::npos || failure.find("created in no_grad mode") != std::string::npos;
+      if (forbidden) found_.manner.concessions.insert("eager forbids writes to such views");
+      found_.manner.writes.push_back(failure.empty() ? Write::Taken : forbidden ? Write::Forbidden : Write::Refused);
+      if (failure.empty() || call_.manner != nullptr) see("write to output", k, failure.empty() ? "taken" : "refused", failure);
+    }
+  }
+
+  /// Tried last, for a write that should be refused and is not would spoil everything behind it.
+  void see_refused_writes() {
+    const std::vector<Write>& writes = call_.manner != nullptr ? call_.manner->writes : found_.manner.writes;
+    for (size_t k = 0; k < outputs_.size() && k < writes.size(); ++k)
+      if (writes[k] == Write::Refused) see("refused write to output", k, !outputs_[k].defined() || !failure_of([&] { outputs_[k].mul_(2); }).empty() ? "refused" : "taken");
+  }
+
+  const Callable& program_;
+  Scene& scene_;
+  const Subject& subject_;
+  const Call call_;
+  Tensors outputs_;
+  std::vector<bool> written_;
+  Observation found_;
+};
+
+}  // namespace
+
+Observation observe(const Callable& program, Scene& scene, const Subject& subject, const Call& call) { return Run(program, scene, subject, call).go(); }
+
+}  // namespace tandem::fuzz

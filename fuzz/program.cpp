@@ -1,0 +1,76 @@
+#include "fuzz/program.h"
+
+#include "fuzz/views.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+namespace tandem::fuzz {
+
+namespace {
+
+/// `sizes` in the layout, filled with numbers of the dtype.
+at::Tensor make_data(const Given& given) {
+  const at::Tensor data = laid_out(given.layout, given.sizes, [&](const Ints& sizes) { return numbers(given.dtype, sizes); });
+  return given.requires_grad ? data.requires_grad_() : data;
+}
+
+at::Tensor make_given(const Given& given, Scene& scene) {
+  if (given.origin == Origin::Same) return scene.pool[given.of];
+  if (given.origin == Origin::View) return given_views()[given.view].run(scene.pool[given.of]);
+  at::Tensor leaf = make_data(given);
+  if (given.requires_grad) scene.leaves.push_back(leaf);
+  return given.origin == Origin::Leaf ? leaf : leaf.clone();
+}
+
+}  // namespace
+
+at::Tensor numbers(at::ScalarType dtype, const Ints& sizes) {
+  if (dtype == at::kLong) return torch::randint(0, 3, sizes, at::kLong);
+  if (dtype == at::kBool) return torch::randint(0, 2, sizes, at::kBool);
+  return torch::randn(sizes, dtype);
+}
+
+Scene make_scene(const Program& program, uint64_t seed, const Scene* before) {
+  torch::manual_seed(seed);
+  Scene scene;
+  for (size_t k = 0; k < program.given.size(); ++k) {
+    const Given& given = program.given[k];
+    if (before != nullptr && given.captured) {
+      scene.pool.push_back(before->pool[k]);
+      if (given.requires_grad && given.origin == Origin::Leaf) scene.leaves.push_back(before->pool[k]);
+    } else {
+      scene.pool.push_back(make_given(given, scene));
+    }
+  }
+  return scene;
+}
+
+std::vector<size_t> arguments_of(const Program& program) {
+  std::vector<size_t> places;
+  for (size_t k = 0; k < program.given.size(); ++k)
+    if (!program.given[k].captured) places.push_back(k);
+  return places;
+}
+
+Tensors interpret(const Program& program, Tensors pool) {
+  for (const Step& step : program.steps) {
+    Tensors arguments;
+    for (size_t place : step.arguments) arguments.push_back(place < pool.size() ? pool[place] : at::Tensor());
+    Tensors results;
+    {
+      at::AutoGradMode mode(!step.no_grad && at::GradMode::is_enabled());
+      results = rows()[step.row].run(std::move(arguments), step.ints);
+    }
+    for (size_t r = 0; r < step.results.size(); ++r) {
+      if (pool.size() <= step.results[r]) pool.resize(step.results[r] + 1);
+      if (r < results.size()) pool[step.results[r]] = results[r];
+    }
+  }
+  Tensors outputs;
+  for (size_t place : program.outputs) outputs.push_back(place < pool.size() ? pool[place] : at::Tensor());
+  return outputs;
+}
+
+}  // namespace tandem::fuzz
