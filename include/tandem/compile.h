@@ -118,7 +118,7 @@ Compiled compile(F&& fn, Options options = {}) {
   }
 }
 
-/// Compiles a function of tensors (and numbers, strings, containers of them); the result is called like the original.
+/// Compiles a function of tensors (and numbers, strings, containers and structs of them); the result is called like the original.
 template <detail::TypedFunction F>
 auto compile(F&& fn, Options options = {}) {
   using Signature = typename detail::SignatureOf<std::decay_t<F>>::type;

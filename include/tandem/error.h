@@ -16,7 +16,7 @@ struct UnsupportedError : Error {
   using Error::Error;
 };
 
-/// A call that no retrace can serve: wrong arity of a module, an exported graph run on other shapes.
+/// A call that no retrace can serve: wrong arity of a module, an exported graph run on other shapes, a gradient of another kind than its value.
 struct ContractError : Error {
   using Error::Error;
 };

@@ -269,7 +269,7 @@ class RecordedCall {
       now.storage = tracer_.storage_id(fake->meta.unsafeGetTensorImpl()->unsafe_storage());
       const TensorMeta& then = tracer_.graph_.meta(before);
       if (now.storage != then.storage || !same_geometry(now, then)) {
-        if (now.sizes != then.sizes && !facts_.changes_metadata && is_input(then.storage)) throw RunEagerly(full_name(op_) + " resizes an input" + called_at());
+        if (now.sizes != then.sizes && !facts_.changes_metadata) refuse_resized_result(then.storage);
         refuse_other_sizes_of_a_capture(holder);
         now.requires_grad = then.requires_grad;
         fake->value = tracer_.graph_.add_value(std::move(now));
@@ -278,6 +278,17 @@ class RecordedCall {
       node_.writes.emplace_back(before, fake->value);
     }
     count_list_writes();
+  }
+
+  /// An input would be given other memory, and an operand on that memory is read while it moves.
+  void refuse_resized_result(int32_t storage) const {
+    if (is_input(storage)) throw RunEagerly(full_name(op_) + " resizes an input" + called_at());
+    for (size_t a = 0; a < node_.arguments.size(); ++a) {
+      if (std::find(facts_.written.begin(), facts_.written.end(), int(a)) != facts_.written.end()) continue;
+      for_each_value(node_.arguments[a], [&](Value read) {
+        if (tracer_.graph_.meta(read).storage == storage) throw RunEagerly(full_name(op_) + " resizes memory that it reads" + called_at());
+      });
+    }
   }
 
   /// The program may ask the real tensor for its sizes, which do not change while it is traced.

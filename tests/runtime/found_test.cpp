@@ -264,6 +264,10 @@ TEST(Found, ACapturedTensorIsTransposedAndAskedForItsSizes) {
   EXPECT_EQ(captured.sizes(), eager.sizes());
 }
 
+TEST(Found, AResultIsResizedWhileAViewOfItIsRead) {
+  expect_same(plain, [](const Tensors& v) { at::Tensor y = v[0].sum(), z = y.detach(); return Tensors{at::add_out(y, z, v[1])}; });
+}
+
 TEST(Found, ALeafThatIsAView) {
   const test::Maker x = [] { at::Tensor leaf = torch::randn({4}).slice(0, 0, 4, 2).requires_grad_(); return test::Scene{{leaf}, {leaf}, {}}; };
   expect_same(x, [](const Tensors& v) { at::Tensor y; { at::NoGradGuard no_grad; y = v[0].unsqueeze(1); } return Tensors{y.fill_(2)}; });
