@@ -17,7 +17,7 @@ bool reads_beside_its_write(const Graph& trace, const Node& node) {
     const bool is_target = std::find(targets.begin(), targets.end(), int(a)) != targets.end();
     for_each_value(node.arguments[a], [&](Value v) {
       const TensorMeta& read = trace.meta(v);
-      if (is_target || read.storage != target.storage || surely_apart(placement_of(read), placement_of(target))) return;
+      if (is_target || !may_overlap(read, target)) return;
       found = found || !element_by_element || !same_geometry(read, target);
     });
   }
@@ -28,16 +28,14 @@ bool reads_beside_its_write(const Graph& trace, const Node& node) {
 bool lies_beside(const Graph& trace, Value read, Value written) {
   if (!read) return false;
   const TensorMeta &r = trace.meta(read), &w = trace.meta(written);
-  return r.storage == w.storage && !same_geometry(r, w) && !surely_apart(placement_of(r), placement_of(w));
+  return may_overlap(r, w) && !same_geometry(r, w);
 }
 
 /// List operators go from element to element, so that a later one sees what was written for an earlier one.
 bool reads_earlier_elements(const Graph& trace, const Node& node) {
   auto written_before = [&](Value value, size_t position) {
     for (size_t i = 0; i < position && value; ++i) {
-      const TensorMeta &written = trace.meta(node.writes[i].first), &read = trace.meta(value);
-      if (value == node.writes[i].first) return true;
-      if (written.storage == read.storage && !surely_apart(placement_of(written), placement_of(read))) return true;
+      if (value == node.writes[i].first || may_overlap(trace.meta(node.writes[i].first), trace.meta(value))) return true;
     }
     return false;
   };

@@ -98,4 +98,6 @@ bool surely_apart(const Placement& a, const Placement& b) {
   return beside;
 }
 
+bool may_overlap(const TensorMeta& a, const TensorMeta& b) { return a.storage == b.storage && !surely_apart(placement_of(a), placement_of(b)); }
+
 }  // namespace tandem

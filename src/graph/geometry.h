@@ -28,4 +28,7 @@ std::pair<int64_t, int64_t> byte_range(const Placement& placement);
 /// Whether it is plain that two tensors on one storage have no byte in common: their ranges are apart, or they are boxes beside each other in one grid.
 bool surely_apart(const Placement& a, const Placement& b);
 
+/// Whether two values may have memory in common.
+bool may_overlap(const TensorMeta& a, const TensorMeta& b);
+
 }  // namespace tandem

@@ -147,8 +147,7 @@ class RecordedCall {
         for_each_value(node_.arguments[size_t(target)], [&](Value written) {
           if (is_target(a)) return;
           for_each_value(node_.arguments[a], [&](Value read) {
-            const TensorMeta &w = tracer_.graph_.meta(written), &r = tracer_.graph_.meta(read);
-            found = found || (w.storage == r.storage && !surely_apart(placement_of(w), placement_of(r)));
+            found = found || may_overlap(tracer_.graph_.meta(written), tracer_.graph_.meta(read));
           });
         });
     return found;
