@@ -48,6 +48,7 @@ void count(Report& report, const Outcome& outcome) {
   report.compiled += !outcome.refused && outcome.eager_reason.empty();
   report.differentiated += outcome.differentiated;
   report.twice += outcome.twice;
+  report.loaded += outcome.loaded;
   if (!outcome.eager_reason.empty()) ++report.reasons[kind_of_reason(outcome.eager_reason)];
   for (const std::string& concession : outcome.concessions) ++report.concessions[concession];
 }
@@ -68,7 +69,7 @@ Report run(const Campaign& campaign) {
 }
 
 void add(Report& to, const Report& part) {
-  for (auto field : {&Report::programs, &Report::compiled, &Report::refused, &Report::uncompiled, &Report::differentiated, &Report::twice}) to.*field += part.*field;
+  for (auto field : {&Report::programs, &Report::compiled, &Report::refused, &Report::uncompiled, &Report::differentiated, &Report::twice, &Report::loaded}) to.*field += part.*field;
   for (auto counts : {&Report::reasons, &Report::concessions})
     for (const auto& [what, n] : part.*counts) (to.*counts)[what] += n;
   to.failures.insert(to.failures.end(), part.failures.begin(), part.failures.end());

@@ -17,7 +17,7 @@ struct Failure {
 };
 
 struct Report {
-  uint64_t programs = 0, compiled = 0, refused = 0, uncompiled = 0, differentiated = 0, twice = 0;
+  uint64_t programs = 0, compiled = 0, refused = 0, uncompiled = 0, differentiated = 0, twice = 0, loaded = 0;
   std::map<std::string, uint64_t> reasons;      ///< why programs ran uncompiled
   std::map<std::string, uint64_t> concessions;  ///< where less than everything was compared bit for bit, and in how many programs
   std::vector<Failure> failures;

@@ -25,7 +25,8 @@ Subject subject_of(const Program& program);
 /// The ways to compile that are tried: each backend, with writes to inputs kept in the graph and returned from it.
 struct Setup {
   std::vector<std::string> backends = {"eager", "debug"};
-  Options options = {};                     ///< what they have in common
+  Options options = {.cache = {.enabled = false}};   ///< what they have in common
+  std::filesystem::path cache = {};         ///< set: what is compiled is saved to this folder, forgotten, loaded from it and compared again
 };
 
 struct Mismatch {
@@ -39,6 +40,7 @@ struct Outcome {
   bool refused = false;                     ///< eager throws
   std::string eager_reason;                 ///< why it ran uncompiled; empty: it was compiled
   bool differentiated = false, twice = false;
+  bool loaded = false;                      ///< it came back from the cache
   std::set<std::string> concessions;        ///< where less than everything was compared bit for bit; docs/fuzz.md has the reasons
 };
 

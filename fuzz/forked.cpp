@@ -17,7 +17,7 @@ namespace tandem::fuzz {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Mismatch, kind, detail, setup)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Failure, number, mismatch, source, steps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Report, programs, compiled, refused, uncompiled, differentiated, twice, reasons, concessions, failures)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Report, programs, compiled, refused, uncompiled, differentiated, twice, loaded, reasons, concessions, failures)
 
 namespace {
 

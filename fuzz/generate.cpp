@@ -16,6 +16,20 @@ constexpr int64_t most_elements = 120;
 /// Too large, or of negative sizes: libtorch expands a tensor without dimensions to {-1}.
 bool is_unfit(const at::Tensor& t) { return t.defined() && (t.numel() > most_elements || std::any_of(t.sizes().begin(), t.sizes().end(), [](int64_t s) { return s < 0; })); }
 
+/// A product into memory of a factor, which is given other sizes first: libtorch reads what nobody has written there.
+bool resizes_a_factor(const Row& row, const Tensors& t) {
+  if (!std::string_view(row.text).starts_with("at::matmul_out")) return false;
+  auto memory = [](const at::Tensor& x) { return x.defined() && x.has_storage() ? x.storage().unsafeGetStorageImpl() : nullptr; };
+  auto shares = [&](const at::Tensor& factor) { return memory(factor) != nullptr && memory(factor) == memory(t[0]); };
+  if (!t[1].defined() || !t[2].defined() || (!shares(t[1]) && !shares(t[2]))) return false;
+  try {
+    at::NoGradGuard no_grad;
+    return at::matmul(t[1], t[2]).sizes() != t[0].sizes();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 /// SplitMix64: distributions of the standard library differ from one to the next, and a seed must mean one program everywhere.
 class Dice {
  public:
@@ -147,6 +161,7 @@ class Generator {
       Step step = roll_step();
       Tensors arguments, results;
       for (size_t place : step.arguments) arguments.push_back(pool_[place]);
+      if (resizes_a_factor(rows()[step.row], arguments)) continue;
       try {
         at::AutoGradMode mode(!step.no_grad);
         results = rows()[step.row].run(arguments, step.ints);

@@ -1,5 +1,8 @@
 #include "fuzz/program.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/torch.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,7 +11,7 @@ namespace tandem::fuzz {
 
 namespace {
 
-/// Places that may share memory have one root.
+/// Places that share memory have one root.
 class Roots {
  public:
   size_t of(size_t place) {
@@ -23,45 +26,96 @@ class Roots {
   std::map<size_t, size_t> parents_;
 };
 
-/// Methods may return the tensor itself; free functions that are no views return a new one. What shares memory with an argument shares it with the first.
-bool may_alias(const Row& row) {
-  const std::string text = row.text;
-  return text.starts_with("t[0].") || (row.kind != Kind::Value && !text.starts_with("at::rand"));
+/// Whether a step that eager refuses would write into its first arguments.
+bool would_write(const Row& row) { return row.kind == Kind::Write || row.kind == Kind::Shape; }
+
+std::vector<uint32_t> versions_of(const Tensors& tensors) {
+  std::vector<uint32_t> versions;
+  for (const at::Tensor& t : tensors) versions.push_back(t.defined() ? t._version() : 0);
+  return versions;
 }
 
-Roots roots_of(const Program& program) {
+at::Tensor random_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
+
+/// Random numbers go on afterwards as if nothing had been.
+class RandomStateKept {
+ public:
+  ~RandomStateKept() { at::Generator(at::detail::getDefaultCPUGenerator()).set_state(state_); }
+
+ private:
+  const at::Tensor state_ = random_state();
+};
+
+/// What each step of a program does, found by running them one by one; one that eager refuses is left out, and what follows goes on without it.
+class Trial {
+ public:
+  explicit Trial(const Program& program) : pool_(make_scene(program, program.data).pool) {
+    for (size_t k = 0; k < pool_.size(); ++k) join_shared(k);
+    for (const Step& step : program.steps) run(step);
+  }
+
+  struct Effect {
+    std::vector<size_t> written;              ///< places
+    bool draws = false;
+  };
+  std::vector<Effect> effects;                ///< one a step
   Roots roots;
-  for (size_t k = 0; k < program.given.size(); ++k)
-    if (program.given[k].origin == Origin::View || program.given[k].origin == Origin::Same) roots.join(k, program.given[k].of);
-  for (const Step& step : program.steps)
-    if (may_alias(rows()[step.row]) && !step.arguments.empty())
-      for (size_t result : step.results) roots.join(result, step.arguments[0]);
-  return roots;
-}
 
-/// How many arguments a row may write: list operators write several.
-size_t written(const Row& row, size_t arguments) { return row.kind != Kind::Write && row.kind != Kind::Shape ? 0 : row.nothing ? arguments : 1; }
+ private:
+  void run(const Step& step) {
+    const Row& row = rows()[step.row];
+    Tensors arguments, results;
+    for (size_t place : step.arguments) arguments.push_back(place < pool_.size() ? pool_[place] : at::Tensor());
+    const std::vector<uint32_t> versions = versions_of(arguments);
+    const at::Tensor state = random_state();
+    Effect effect;
+    try {
+      at::AutoGradMode mode(!step.no_grad);
+      results = row.run(arguments, step.ints);
+      for (size_t a = 0; a < arguments.size(); ++a)
+        if (arguments[a].defined() && arguments[a]._version() != versions[a]) effect.written.push_back(step.arguments[a]);
+    } catch (const std::exception&) {
+      if (would_write(row) && !step.arguments.empty()) effect.written.assign(step.arguments.begin(), row.nothing ? step.arguments.end() : step.arguments.begin() + 1);
+    }
+    effect.draws = !at::equal(state, random_state());
+    effects.push_back(std::move(effect));
+    for (size_t r = 0; r < step.results.size(); ++r) {
+      if (pool_.size() <= step.results[r]) pool_.resize(step.results[r] + 1);
+      if (r < results.size()) pool_[step.results[r]] = results[r];
+      join_shared(step.results[r]);
+    }
+  }
+
+  void join_shared(size_t place) {
+    for (size_t other = 0; other < pool_.size(); ++other)
+      if (other != place && memory_of(pool_[place]) != nullptr && memory_of(pool_[place]) == memory_of(pool_[other])) roots.join(place, other);
+  }
+
+  static const void* memory_of(const at::Tensor& t) { return t.defined() && t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr; }
+
+  Tensors pool_;
+};
 
 }  // namespace
 
 Program without_unread(const Program& program) {
-  Roots roots = roots_of(program);
+  const RandomStateKept kept;
+  Trial trial(program);
   std::set<size_t> live;
-  for (size_t place : program.outputs) live.insert(roots.of(place));
-  for (size_t k = 0; k < program.given.size(); ++k) live.insert(roots.of(k));
+  for (size_t place : program.outputs) live.insert(trial.roots.of(place));
+  for (size_t k = 0; k < program.given.size(); ++k) live.insert(trial.roots.of(k));
   std::set<size_t> read(program.outputs.begin(), program.outputs.end());
   Program needed = program;
   needed.steps.clear();
-  for (auto step = program.steps.rbegin(); step != program.steps.rend(); ++step) {
-    const Row& row = rows()[step->row];
+  for (size_t s = program.steps.size(); s-- > 0;) {
+    const Step& step = program.steps[s];
+    const Trial::Effect& effect = trial.effects[s];
     auto is_read = [&](size_t place) { return read.contains(place); };
-    auto is_live = [&](size_t place) { return live.contains(roots.of(place)); };
-    const bool seen = std::any_of(step->results.begin(), step->results.end(), is_read) || row.kind == Kind::Random;
-    const auto targets = std::ptrdiff_t(written(row, step->arguments.size()));
-    if (!seen && std::none_of(step->arguments.begin(), step->arguments.begin() + targets, is_live)) continue;
-    read.insert(step->arguments.begin(), step->arguments.end());
-    for (size_t place : step->arguments) live.insert(roots.of(place));
-    needed.steps.insert(needed.steps.begin(), *step);
+    auto is_live = [&](size_t place) { return live.contains(trial.roots.of(place)); };
+    if (!effect.draws && std::none_of(step.results.begin(), step.results.end(), is_read) && std::none_of(effect.written.begin(), effect.written.end(), is_live)) continue;
+    read.insert(step.arguments.begin(), step.arguments.end());
+    for (size_t place : step.arguments) live.insert(trial.roots.of(place));
+    needed.steps.insert(needed.steps.begin(), step);
   }
   return needed;
 }

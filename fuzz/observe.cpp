@@ -165,8 +165,17 @@ class Run {
   }
 
   /// A sum has the layout of what arrives first, which may be another gradient where several come from outside; a write to an output that has no base outside takes
-  /// another road through autograd than a write to a view.
-  bool layout_matters(const std::string& kind, const Tensors& roots) const { return kind != gradient_after_writes && (roots.size() == 1 || sums_of(roots) == 0); }
+  /// another road through autograd than a write to a view; a written view is differentiated through its base, and given tensors that share written memory are one input to compiled code.
+  bool layout_matters(const std::string& kind, const Tensors& roots) const {
+    return kind != gradient_after_writes && !writes_views() && (roots.size() == 1 || sums_of(roots) == 0);
+  }
+
+  bool writes_views() const {
+    for (size_t k = 0; k < scene_.pool.size(); ++k)
+      for (size_t j = 0; j < scene_.pool.size() && written_[k]; ++j)
+        if (scene_.pool[k].is_view() || (!scene_.pool[j].is_same(scene_.pool[k]) && share_memory(scene_.pool[j], scene_.pool[k]))) return true;
+    return false;
+  }
 
   /// Eager decides, since its graph shows every gradient.
   Tangents decide(const std::string& kind, const Tensors& roots) {
@@ -194,7 +203,7 @@ class Run {
       Tensors before, gradients;
       for (const at::Tensor& t : tangents) before.push_back(t.clone());
       const std::string failure = failure_of([&] { gradients = torch::autograd::grad(roots, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true); });
-      see(kind, 0, failure.empty() ? "it has gradients" : refused_gradients, failure);
+      see(kind, 0, failure.empty() ? has_gradients : refused_gradients, failure);
       for (size_t k = 0; k < gradients.size(); ++k) see_tensor(kind, k, gradients[k], exactness(how), layout_matters(kind, roots));
       const bool left_alone = std::equal(tangents.begin(), tangents.end(), before.begin(), [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
       see("tangents of " + kind, 0, left_alone ? "as they were" : "written");
@@ -214,7 +223,7 @@ class Run {
         Tensors gradients;
         const std::string failure = failure_of([&] { gradients = torch::autograd::grad(of, wanted, given, true, /*create_graph=*/order < orders, true); });
         const std::string kind = "gradient of order " + std::to_string(order);
-        see(kind, 0, failure.empty() ? "it has gradients" : refused_gradients, failure);
+        see(kind, 0, failure.empty() ? has_gradients : refused_gradients, failure);
         for (size_t k = 0; k < gradients.size(); ++k) see_tensor(kind, k, gradients[k], order == 1 ? exactness(how) : Exactness::Rounded, /*layout_matters=*/false);
         found_.twice = found_.twice || (order > 1 && !gradients.empty());
         of = with_gradient(gradients);
@@ -247,7 +256,8 @@ class Run {
   /// A write below such a view is refused when the view is differentiated.
   bool lies_under_forbidden_view(size_t k) const {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const at::Tensor& other) {
-      if (!share_memory(outputs_[k], other) || !other.requires_grad()) return false;
+      // Empty tensors share no memory, but a version.
+      if (!outputs_[k].defined() || !other.defined() || !outputs_[k].storage().is_alias_of(other.storage()) || !other.requires_grad()) return false;
       const auto* view = torch::autograd::impl::get_view_autograd_meta(other);
       return view != nullptr && view->has_bw_view() && view->get_creation_meta() != torch::autograd::CreationMeta::DEFAULT;
     });
@@ -272,7 +282,8 @@ class Run {
         continue;
       }
       const std::string failure = outputs_[k].defined() ? failure_of([&] { outputs_[k].mul_(2); }) : "undefined";
-      const bool forbidden = failure.find("returns multiple views") != std::string::npos || failure.find("created in no_grad mode") != std::string::npos;
+      const bool forbidden = failure.find("returns multiple views") != std::string::npos || failure.find("created in no_grad mode") != std::string::npos ||
+                             failure.find("ZeroTensors are immutable") != std::string::npos;
       if (forbidden) found_.manner.concessions.insert("eager forbids writes to such views");
       found_.manner.writes.push_back(failure.empty() ? Write::Taken : forbidden ? Write::Forbidden : Write::Refused);
       if (failure.empty() || call_.manner != nullptr) see("write to output", k, failure.empty() ? "taken" : "refused", failure);

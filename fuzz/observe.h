@@ -43,7 +43,7 @@ struct Observation {
   bool refused = false, differentiated = false, twice = false;
 };
 
-inline const std::string refused_gradients = "its gradients are refused", gradient_after_writes = "gradient after writes to outputs";
+inline const std::string has_gradients = "it has gradients", refused_gradients = "its gradients are refused", gradient_after_writes = "gradient after writes to outputs";
 
 /// One call: `history` says that a captured tensor brings the graph of a call before.
 struct Call {

@@ -40,6 +40,8 @@ class Function;                             ///< a program with its compiled sig
 std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names = {}, Namer name_capture = {});
 Returned call(Function& function, const Tensors& inputs);
 Explanation explain(Function& function, const Tensors& inputs);
+/// See cache::key.
+std::string key(const Function& function, const Tensors& inputs);
 
 }  // namespace detail
 

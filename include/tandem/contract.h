@@ -34,6 +34,8 @@ struct InputRole {
   std::vector<ViewStep> metadata_steps;     ///< what changes its sizes and strides, in order: operators that write them
   std::optional<size_t> view_of = {};       ///< shares written memory with other inputs: the graph takes the tensor that all of them are views of, this input
   size_t returned = 0;                      ///< data_written and not kept: which output of the forward graph holds the new contents
+  /// Whether it requires grad when the function is done with it.
+  bool differentiated() const { return requires_grad || write_recorded || starts_requiring_grad; }
 };
 
 /// Where an output of the call comes from.

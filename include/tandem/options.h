@@ -12,15 +12,16 @@ class Module;
 
 namespace tandem {
 
-/// Where compiled code is remembered; nothing is stored on disk yet, the fields are checked and kept.
+/// Where compiled code is remembered (docs/cache.md).
 struct CacheOptions {
-  bool enabled = true, strict = false;
-  bool local = true;
-  std::filesystem::path directory = {};
-  std::string remote = {};
-  std::string remote_namespace = "tandem";
-  std::string signing_key = {};
-  uint64_t max_bytes = 4ull << 30;
+  bool enabled = true;                      ///< TANDEM_CACHE=off beats everything
+  bool strict = false;                      ///< a call that cannot be cached, and an unfit or damaged entry in the folder, throw CacheError
+  bool local = true;                        ///< use the folder
+  std::filesystem::path directory = {};     ///< default $TANDEM_CACHE_DIR, else $XDG_CACHE_HOME/tandem, else ~/.cache/tandem
+  std::string remote = {};                  ///< "redis://[user:password@]host:port[/db]"; default $TANDEM_REMOTE_CACHE; empty: none
+  std::string remote_namespace = "tandem";  ///< prefix of every remote key, beside the format version
+  std::string signing_key = {};             ///< HMAC key; default $TANDEM_CACHE_KEY; when set, entries without a valid signature are refused
+  uint64_t max_bytes = 4ull << 30;          ///< of the folder; least recently used files go first
 };
 
 struct Options {

@@ -3,6 +3,7 @@
 /// and a backward that keep little between them, and compiled; later calls go straight to the compiled code.
 #pragma once
 
+#include <tandem/cache.h>
 #include <tandem/compile.h>
 #include <tandem/compiled.h>
 #include <tandem/export.h>
@@ -14,4 +15,5 @@
 #include <tandem/pack.h>
 #include <tandem/passes.h>
 #include <tandem/script.h>
+#include <tandem/versions.h>
 #include <tandem/wrapper.h>

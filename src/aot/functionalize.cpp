@@ -246,7 +246,7 @@ class Functionalizer {
     std::vector<Value> old;
     for (const auto& [before, after] : node.writes) {
       old.push_back(read(before));
-      Value target = writable(old.back());
+      Value target = writable(old.back(), node, before);
       // A copy of memory with gaps is dense, and so is what is written there.
       Value written = graph_.add_value(before == after ? graph_.meta(target) : trace_.meta(after));
       graph_.meta(written).storage = graph_.meta(target).storage;
@@ -277,16 +277,20 @@ class Functionalizer {
     }
   }
 
-  /// A fresh tensor that nothing has read yet may be written as it is.
-  Value writable(Value value) {
-    bool fresh = factory_results_.erase(value.id) > 0;
+  /// A fresh tensor that nothing has read yet, nor does the operator that writes it, may be written as it is.
+  Value writable(Value value, const Node& writer, Value target) {
+    size_t mentions = 0;
+    for_each_argument(writer, [&](Value v) { mentions += v == target; });
+    bool fresh = factory_results_.erase(value.id) > 0 && mentions == 1;
     return fresh ? value : call("aten::clone", {value});
   }
 
   /// `made` with the dtype and strides that the program sees after writing `target`.
   Value fit(Value made, Value target, Value old) {
     const TensorMeta& wanted = trace_.meta(target);
-    if (graph_.meta(made).dtype == wanted.dtype && same_strides(graph_.meta(made), wanted) && graph_.meta(made).sizes == wanted.sizes) return made;
+    const TensorMeta& got = graph_.meta(made);
+    // Strides of dimensions of one element address nothing, but kernels look at them when they choose the layout of a result.
+    if (got.dtype == wanted.dtype && got.sizes == wanted.sizes && same_strides(got, wanted)) return got.strides == wanted.strides ? made : strided(made, wanted, 0);
     return call("aten::copy", {old, made, c10::IValue(false)});
   }
 
@@ -301,6 +305,8 @@ class Functionalizer {
       m.content = strided(made, base, 0);
     } else if (view.dtype != base.dtype) {
       throw RunEagerly("a write through a view of another dtype");
+    } else if (!within(base, view)) {
+      throw RunEagerly("the function writes memory around a tensor");
     } else {
       Value old = away_from_inputs(m.content);
       int64_t begin = graph_.meta(old).offset + view.offset - base.offset;

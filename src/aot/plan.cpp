@@ -7,6 +7,7 @@
 
 #include "aot/traced.h"
 #include "aot/views.h"
+#include "graph/geometry.h"
 #include "ops/facts.h"
 
 namespace tandem {
@@ -56,8 +57,8 @@ class Planner {
     Value last = tracer_.value_of(input.visible);
     if (role.data_written && at::has_internal_overlap(input.real) == at::MemOverlap::Yes)
       throw RunEagerly(role.name + " is written and holds one element in several places");
-    if ((role.data_written || reshaped_.count(trace_.meta(input.value).storage)) && input.real.requires_grad() && input.real.is_leaf() && input.real.is_view())
-      throw RunEagerly(role.name + " is written, a leaf, and a view of a tensor without gradient");
+    if ((role.data_written || reshaped_.count(trace_.meta(input.value).storage)) && input.real.requires_grad() && input.real.is_view() && !input.real._base().requires_grad())
+      throw RunEagerly(role.name + " is written, requires grad, and is a view of a tensor without");
     role.metadata_steps = metadata_steps(input.value, last);
     role.metadata_written = !role.metadata_steps.empty();
     // The node that gathers a leaf's gradient knows the leaf's sizes from when it is first used.
@@ -65,6 +66,8 @@ class Planner {
     role.only_counted = !role.data_written && !role.metadata_written && reshaped_.count(trace_.meta(input.value).storage) > 0;
     role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
     role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
+    if (role.starts_requiring_grad && role.metadata_written) throw RunEagerly(role.name + " gets other sizes or strides and starts to require grad");
+    if (role.starts_requiring_grad && shares_memory(input)) throw RunEagerly("an input that shares memory with other inputs starts to require grad");
     if (role.starts_requiring_grad) role.write_recorded = false;
     role.retains_grad = input.visible.retains_grad();
     role.write_kept = keep_ && role.data_written && !role.metadata_written && !role.write_recorded;
@@ -75,6 +78,12 @@ class Planner {
     }
     if (role.requires_grad) plan_.gradient_inputs.push_back(index);
     plan_.contract.inputs.push_back(std::move(role));
+  }
+
+  bool shares_memory(const TracedInput& input) const {
+    const int32_t storage = trace_.meta(input.value).storage;
+    return std::any_of(tracer_.inputs().begin(), tracer_.inputs().end(),
+                       [&](const TracedInput& other) { return other.value != input.value && trace_.meta(other.value).storage == storage; });
   }
 
   /// Nothing that autograd saw has been written to this input.
@@ -215,10 +224,23 @@ class Planner {
            all(std::string_view(name).substr(0, at), [](int c) { return std::isalpha(c); }) && all(std::string_view(name).substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
   }
 
-  /// Whether libtorch gave the view a new history because its base was written after it was made: one node for all the steps.
-  static bool was_regenerated(const at::Tensor& output, const at::Tensor& base) {
+  /// libtorch gives a view a new history when its base was written after it was made: one node for all the steps up to there. The steps as autograd sees them then.
+  std::optional<std::vector<ViewStep>> regenerated_steps(const at::Tensor& output, const at::Tensor& base, const OutputRole& role) const {
+    const auto end = torch::autograd::impl::gradient_edge(base);
+    Value view = role.value;
     auto node = output.grad_fn();
-    return node && node->name() == "AsStridedBackward0" && node->next_edge(0) == torch::autograd::impl::gradient_edge(base);
+    for (size_t left = role.steps.size(); node && left > 0; --left) {
+      if (node->name() == "AsStridedBackward0" && node->next_edge(0) == end) {
+        std::vector<ViewStep> steps = {strided_step(trace_.meta(tracer_.value_of(base)), trace_.meta(view))};
+        steps.insert(steps.end(), role.steps.begin() + int64_t(left), role.steps.end());
+        return steps;
+      }
+      if (node->num_outputs() != 1 || !is_generated(node->name())) break;
+      node = node->next_edge(0).function;
+      view = links_[size_t(view.id)].parent;
+      if (!view) break;
+    }
+    return std::nullopt;
   }
 
   /// A custom function may return its input and still have a gradient of its own.
@@ -235,8 +257,8 @@ class Planner {
   bool plan_view(const at::Tensor& output, const at::Tensor& base, OutputRole& role) {
     if (output.requires_grad() && !base.requires_grad()) throw RunEagerly("an output requires grad although what it is a view of does not");
     role.tracked = output.grad_fn() != nullptr;
-    if (was_regenerated(output, base))
-      role.steps = {strided_step(trace_.meta(tracer_.value_of(base)), trace_.meta(role.value))};
+    if (auto steps = regenerated_steps(output, base, role))
+      role.steps = std::move(*steps);
     else if (role.tracked)
       return autograd_sees_only_views(output, base, role.steps.size());
     else if (output.requires_grad() && torch::autograd::impl::get_autograd_meta(output)->requires_grad_)
@@ -249,6 +271,7 @@ class Planner {
   void plan_own_output(const at::Tensor& output, OutputRole& role) {
     if (output.requires_grad() && output.is_leaf() && !is_untracked_view(output)) throw RunEagerly("the function returns a leaf that it makes");
     if (output.is_view() && output._base().requires_grad() && output._base().is_leaf()) throw RunEagerly("the function returns a view of a leaf that it makes");
+    if (output.is_view() && output.grad_fn() && !output._base().requires_grad()) throw RunEagerly("the function returns a view of a tensor that it detached in place");
     const std::vector<at::Tensor>& together = outputs_on_[storage_of(output)];
     at::Tensor base = together.size() > 1 ? base_of(together) : is_untracked_view(output) ? base_of({output, at::Tensor(output._base())}) : output;
     role.base = returned(base);
@@ -263,6 +286,9 @@ class Planner {
   /// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through it.
   static bool is_untracked_view(const at::Tensor& output) { return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())) && output._base().requires_grad(); }
 
+  /// A write to a view of such a tensor, an expanded one, is differentiated through what that is a view of in turn.
+  bool holds_elements_twice(const at::Tensor& output) const { return output.is_view() && !is_surely_injective(trace_.meta(tracer_.value_of(output))); }
+
   /// The one of them that the others are views of, or what all of them are views of.
   at::Tensor base_of(const std::vector<at::Tensor>& together) {
     auto is_base = [&](const at::Tensor& candidate) {
@@ -271,7 +297,7 @@ class Planner {
       });
     };
     for (const at::Tensor& candidate : together)
-      if (!is_untracked_view(candidate) && is_base(candidate)) return candidate;
+      if (!is_untracked_view(candidate) && !holds_elements_twice(candidate) && is_base(candidate)) return candidate;
     for (const at::Tensor& candidate : together) {
       if (!candidate.is_view()) continue;
       at::Tensor base(candidate._base());

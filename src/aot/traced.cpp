@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <set>
+
 #include "base/counters.h"
 #include "base/history.h"
 #include "trace/refuse.h"
@@ -12,34 +14,60 @@
 namespace tandem {
 namespace {
 
-/// The program named a captured tensor to autograd, which knows that tensor and not its fake; eager knows better, or says the same.
+/// A gradient inside the function: autograd may not know a captured tensor by its fake, nor that nobody reads what was written.
 bool comes_from_autograd(std::string_view error) {
-  return error.find("does not require grad") != error.npos || error.find("appears to not have been used in the graph") != error.npos;
+  static constexpr std::string_view complaints[] = {"does not require grad", "appears to not have been used in the graph", "has been modified by an inplace operation"};
+  return std::any_of(std::begin(complaints), std::end(complaints), [&](std::string_view complaint) { return error.find(complaint) != error.npos; });
 }
 
-detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arguments) {
-  try {
-    return program(arguments);
-  } catch (const c10::Error& error) {
-    const std::string said = error.what_without_backtrace();
-    if (asks_for_data(said)) refuse_data_access();
-    if (comes_from_autograd(said)) throw RunEagerly("autograd inside the function does not know a tensor: " + said);
-    throw;
-  }
+/// A captured tensor as it was before the program asked it to require grad; false when it did not.
+bool give_back(const TracedInput& input) {
+  if (!input.captured || !input.real.defined() || !input.real.is_leaf() || input.real.requires_grad() == input.required_grad) return false;
+  at::Tensor(input.real).set_requires_grad(input.required_grad);
+  return true;
 }
 
 /// What a program does to its inputs besides operators: seen afterwards, and left to eager.
 void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
-  if (input.captured && input.real.is_leaf() && input.real.requires_grad() != input.required_grad) {
-    at::Tensor(input.real).set_requires_grad(input.required_grad);
-    throw RunEagerly("the function changes requires_grad of a tensor that it captured");
-  }
+  if (give_back(input)) throw RunEagerly("the function changes requires_grad of a tensor that it captured");
   if (input.real.requires_grad() && (!input.visible.requires_grad() || input.visible.is_leaf() != input.real.is_leaf()))
     throw RunEagerly("the function detaches an input in place");
   const at::Tensor& gradient = input.leaf.grad();
   if (!gradient.defined()) return;
   if (input.captured || !input.real.is_leaf() || !gradient.is_same(input.real.grad())) throw RunEagerly("the function calls backward() on an input");
   if (tracer.has_met(gradient)) throw RunEagerly("the function reads the gradient of an argument");
+}
+
+/// A view that starts to require grad has a base that does not, which its fake knows nothing of.
+void refuse_views_that_start_to_require_grad(const Tracer& tracer) {
+  for (const TracedInput& input : tracer.inputs())
+    if (!input.required_grad && input.visible.requires_grad() && input.visible.is_leaf() && input.real.is_view())
+      throw RunEagerly("an input that is a view of another tensor starts to require grad");
+}
+
+/// Fakes of inputs do not know that one is a view of another.
+void refuse_inputs_that_share_memory(const Tracer& tracer, const std::string& said) {
+  std::set<int32_t> storages;
+  for (const TracedInput& input : tracer.inputs())
+    if (!storages.insert(tracer.graph().meta(input.value).storage).second) throw RunEagerly("it is given tensors that share memory, and cannot be traced: " + said);
+}
+
+/// Where an error may come from what fakes do not know, eager knows better, or says the same.
+detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arguments, const Tracer& tracer) {
+  try {
+    return program(arguments);
+  } catch (const c10::Error& error) {
+    for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
+    const std::string said = error.what_without_backtrace();
+    if (asks_for_data(said)) refuse_data_access();
+    if (comes_from_autograd(said)) throw RunEagerly("autograd inside the function refuses a gradient: " + said);
+    refuse_views_that_start_to_require_grad(tracer);
+    refuse_inputs_that_share_memory(tracer, said);
+    throw;
+  } catch (const UnsupportedError&) {
+    for (const TracedInput& input : tracer.inputs()) give_back(input);
+    throw;
+  }
 }
 
 /// A hook on a tensor that the caller has as well stays with the tensor: it sees gradients that come from elsewhere, and it runs before the caller's own.
@@ -77,7 +105,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, b
   // Casts that autocast remembers must not outlive the trace, nor may it see those from before.
   at::autocast::clear_cache();
   tracer.record([&] {
-    detail::Returned returned = run_on_fakes(program, traced.arguments);
+    detail::Returned returned = run_on_fakes(program, traced.arguments, tracer);
     traced.structure = std::move(returned.structure);
     for (at::Tensor& output : returned.tensors)
       traced.outputs.push_back(!output.defined() || as_fake(output) ? std::move(output) : tracer.twin(output));
@@ -86,6 +114,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, b
   for (const at::Tensor& output : traced.outputs)
     if (output.defined()) tracer.settle_output(output);
   for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
+  refuse_views_that_start_to_require_grad(tracer);
   tracer.settle_captures();
   settle_hooks(traced);
   traced.forward_nodes = tracer.graph().nodes().size();

@@ -1,4 +1,5 @@
 #include "backends/direct_writes.h"
+#include "backends/graph_artifact.h"
 #include "backends/interpreter.h"
 #include "backends/registry.h"
 
@@ -7,10 +8,13 @@ namespace {
 
 class EagerExecutable final : public Executable {
  public:
-  explicit EagerExecutable(const Graph& graph) : program_(write_inputs_directly(graph)) {}
+  explicit EagerExecutable(Graph graph) : graph_(std::move(graph)), program_(write_inputs_directly(graph_)) {}
   Tensors run(Tensors&& inputs) override { return program_.run(std::move(inputs)); }
 
+  std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(graph_); }
+
  private:
+  const Graph graph_;
   Program program_;
 };
 
@@ -19,6 +23,7 @@ class EagerBackend final : public Backend {
   std::string name() const override { return "eager"; }
   std::string version() const override { return "1"; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph); }
+  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes) override { return std::make_shared<EagerExecutable>(graph_from(bytes)); }
 };
 
 }  // namespace

@@ -19,13 +19,13 @@ namespace {
 
 constexpr int warm_up_steps = 3, compared_steps = 5;
 
-/// The first step of a model in a process of its own; throws Error with the command when the child fails.
-Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend) {
-  ScratchFolder cache;
+/// The first step of a model in a process of its own, with this cache; throws Error with the command when the child fails.
+Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend, const ScratchFolder& cache) {
   std::vector<std::string> command{this_program(), "bench",     "--first-step", "--model", model, "--device", options.device, "--threads", std::to_string(at::get_num_threads()),
                                    "--layers",     std::to_string(options.layers)};
   if (!backend.empty()) command.insert(command.end(), {"--backend", backend});
-  Finished child = run_program(command, {{"TANDEM_CACHE_DIR", cache.path}});
+  if (options.warm_start) command.push_back("--wide");
+  Finished child = run_program(command, {{"TANDEM_CACHE", "on"}, {"TANDEM_REMOTE_CACHE", ""}, {"TANDEM_CACHE_DIR", cache.path}});
   if (child.status != 0) throw Error("the first step of " + model + " in a process of its own ended with status " + std::to_string(child.status));
   return Json::parse(child.output);
 }
@@ -60,7 +60,9 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
   for (int i = 0; i < warm_up_steps; ++i) contest.eager_step(), contest.compiled_step();
   if (options.peers) contest_with_peers(contest, times, model, options, peers);
   else alternate(contest, options.seconds, times);
-  const Json eager_first = first_step(options, model, {}), cold = first_step(options, model, backend);
+  const ScratchFolder cache;
+  const Json eager_first = first_step(options, model, {}, cache), cold = first_step(options, model, backend, cache), warm = first_step(options, model, backend, cache);
+  const bool loaded = warm["cache_state"] == "hit";
   const Explanation explanation = contest.explain();
   const double eager_ms = milliseconds(times.eager), tandem_ms = milliseconds(times.compiled);
   Json line = {{"model", model},
@@ -74,9 +76,9 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
                {"max_error", contest.max_error(compared_steps)},
                {"eager_first_s", eager_first["first_s"]},
                {"cold_s", cold["first_s"]},
-               {"warm_s", nullptr},
+               {"warm_s", loaded ? warm["first_s"] : Json()},
                {"compile_s", cold["compile_s"]},
-               {"load_s", nullptr},
+               {"load_s", loaded ? warm["compile_s"] : Json()},
                {"saved_bytes", explanation.saved_bytes},
                {"eager_saved_bytes", explanation.eager_saved_bytes},
                {"peak_bytes", contest.compiled_peak_bytes()},
@@ -92,17 +94,33 @@ std::string ratio(const Json& a, const Json& b) { return factor(a.get<double>() 
 Row table_row(const Json& line, bool peers) {
   char error[32];
   std::snprintf(error, sizeof error, "%.2g", line["max_error"].get<double>());
-  Row row{line["model"], line["backend"], cell(line["eager_ms"], 2), cell(line["tandem_ms"], 2), factor(line["speedup"]), error, cell(line["cold_s"], 3),
-          cell(line["compile_s"], 3), megabytes(line["saved_bytes"]), ratio(line["saved_bytes"], line["eager_saved_bytes"]), megabytes(line["peak_bytes"]),
+  Row row{line["model"], line["backend"], cell(line["eager_ms"], 2), cell(line["tandem_ms"], 2), factor(line["speedup"]), error, cell(line["cold_s"], 3), cell(line["warm_s"], 3),
+          cell(line["compile_s"], 3), cell(line["load_s"], 3), megabytes(line["saved_bytes"]), ratio(line["saved_bytes"], line["eager_saved_bytes"]), megabytes(line["peak_bytes"]),
           ratio(line["peak_bytes"], line["eager_peak_bytes"])};
   if (peers) row.insert(row.end(), {cell(line["peer_eager_ms"], 2), cell(line["peer_compiled_ms"], 2), cell(line["peer_cold_s"], 1), cell(line["peer_warm_s"], 1)});
   return row;
 }
 
 Row table_head(bool peers) {
-  Row row{"model", "backend", "eager ms", "tandem ms", "speed-up", "max error", "first step s", "compile s", "saved", "of eager's", "peak", "of eager's"};
+  Row row{"model", "backend", "eager ms", "tandem ms", "speed-up", "max error", "first step s", "warm s", "compile s", "load s", "saved", "of eager's", "peak", "of eager's"};
   if (peers) row.insert(row.end(), {"python eager ms", "python compiled ms", "cold s", "warm s"});
   return row;
+}
+
+uint64_t bytes_in(const std::filesystem::path& folder) {
+  uint64_t bytes = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
+    if (file.is_regular_file()) bytes += file.file_size();
+  return bytes;
+}
+
+void print_warm_start(const BenchOptions& options) {
+  const ScratchFolder cache;
+  const Json cold = first_step(options, "gpt", options.backends[0], cache), warm = first_step(options, "gpt", options.backends[0], cache);
+  const Json line = {{"compile_s", cold["compile_s"]}, {"load_s", warm["compile_s"]}, {"load_trace_s", warm["trace_s"]}, {"cache_state", warm["cache_state"]}, {"cache_bytes", bytes_in(cache.path)}};
+  if (options.json) std::cout << line.dump() << std::endl;
+  else std::cout << table({{"compile s", "load s", "of it tracing", "cache", "bytes"},
+                           {cell(line["compile_s"], 4), cell(line["load_s"], 4), cell(line["load_trace_s"], 4), line["cache_state"], std::to_string(line["cache_bytes"].get<uint64_t>())}});
 }
 
 void print_models(const BenchOptions& options) {
@@ -134,6 +152,8 @@ void add_bench(CLI::App& app) {
   command->add_flag("--json", options->json, "One JSON object a line");
   command->add_flag("--overhead", options->overhead, "Costs per recorded node and per compiled call instead");
   command->add_flag("--linear", options->linear, "Compile time per node of gpt with 4 to 64 layers instead");
+  command->add_flag("--warm-start", options->warm_start, "Compiling gpt with 12 layers of width 768, and loading it in a new process, instead");
+  command->add_flag("--wide", options->wide, "For child processes of this program")->group("");
   command->add_flag("--first-step", options->first_step, "For child processes of this program")->group("");
   command->callback([=] {
     BenchOptions chosen = *options;
@@ -143,6 +163,7 @@ void add_bench(CLI::App& app) {
     if (chosen.backends.empty()) chosen.backends = {Options{}.backend};
     if (chosen.overhead) print_overhead(chosen);
     else if (chosen.linear) print_linear(chosen);
+    else if (chosen.warm_start) print_warm_start(chosen);
     else print_models(chosen);
   });
 }

@@ -19,7 +19,8 @@ struct BenchOptions {
   double seconds = 10;
   int64_t layers = 0;
   bool peers = false, json = false;
-  bool overhead = false, linear = false, first_step = false;   ///< something else than the models is measured
+  bool overhead = false, linear = false, warm_start = false, first_step = false;   ///< something else than the models is measured
+  bool wide = false;                        ///< of a first step: not the model, but wide_gpt
 };
 
 /// Runs the first step of one model in this process, eager (`backend` empty) or compiled, and prints how long it took as JSON: for a fresh child process.

@@ -8,10 +8,12 @@ class App;
 namespace tandem::cli {
 
 void add_bench(CLI::App& app);
+void add_cache(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_fuzz(CLI::App& app);
 void add_train(CLI::App& app);
+void add_why(CLI::App& app);
 
 /// What a sub-command throws to end the program with a status of its own, everything having been said.
 struct Exit {

@@ -70,6 +70,7 @@ void print_json(const Explanation& found) {
                     {"contract", found.contract.to_string()},
                     {"key", found.key},
                     {"cache_state", found.cache_state},
+                    {"bypass_reason", found.bypass_reason},
                     {"eager_reason", found.eager_reason},
                     {"nodes", found.nodes_recorded},
                     {"saved_bytes", found.saved_bytes},
@@ -85,6 +86,7 @@ void print_text(const Explanation& found) {
   std::cout << "joint\n" << found.joint.to_string() << "\n\nforward\n" << found.forward.to_string() << "\n\n";
   if (!found.backward.empty()) std::cout << "backward\n" << found.backward.to_string() << "\n\n";
   std::cout << "contract\n" << found.contract.to_string() << "\n\n"
+            << "key " << found.key << "\ncache " << found.cache_state << (found.bypass_reason.empty() ? "" : ": " + found.bypass_reason) << "\n\n"
             << table({{"", "tandem", "eager"},
                       {"nodes recorded", std::to_string(found.nodes_recorded), "-"},
                       {"kept between forward and backward", megabytes(found.saved_bytes), megabytes(found.eager_saved_bytes)},

@@ -1,5 +1,6 @@
 #include "bench.h"
 #include "commands.h"
+#include "process.h"
 #include "table.h"
 
 #include "fuzz/campaign.h"
@@ -19,7 +20,7 @@ namespace {
 struct FuzzOptions {
   uint64_t programs = 10000, seed = 0, first = 0;
   size_t jobs = 1, most_failures = 10;
-  bool json = false;
+  bool json = false, cache = false;
 };
 
 std::atomic<bool> interrupted = false;
@@ -39,6 +40,7 @@ Json json_of(const fuzz::Report& report, const FuzzOptions& options, double seco
           {"uncompiled_reasons", Json(report.reasons)},
           {"differentiated", report.differentiated},
           {"differentiated_twice", report.twice},
+          {"loaded", report.loaded},
           {"concessions", Json(report.concessions)},
           {"seconds", seconds},
           {"interrupted", interrupted.load()},
@@ -53,7 +55,9 @@ void print(const fuzz::Failure& f, const FuzzOptions& options) {
 void print(const fuzz::Report& report, const FuzzOptions& options, double seconds) {
   std::cout << report.programs << " programs of seed " << options.seed << " in " << duration(seconds) << (interrupted ? ", interrupted" : "") << ": " << report.failures.size()
             << " differ from eager; " << report.compiled << " compiled, " << report.refused << " refused by eager and compiled alike, " << report.uncompiled
-            << " run uncompiled; gradients of " << report.differentiated << " compared, of higher order of " << report.twice << "\n";
+            << " run uncompiled; gradients of " << report.differentiated << " compared, of higher order of " << report.twice;
+  if (options.cache) std::cout << "; " << report.loaded << " loaded from the cache";
+  std::cout << "\n";
   for (const auto& [reason, n] : report.reasons) std::cout << "  uncompiled " << n << ": " << reason << "\n";
   for (const auto& [what, n] : report.concessions) std::cout << "  concession " << n << ": " << what << "\n";
 }
@@ -79,7 +83,10 @@ void run_fuzz(const FuzzOptions& options) {
   if (!options.json) audience.on_failure = [&](const fuzz::Failure& failure) { print(failure, options); };
   audience.on_progress = [&](const fuzz::Report& report) { print_progress(report, options, seconds_since(start)); };
   audience.stop = &interrupted;
-  const fuzz::Report report = fuzz::run_forked({options.seed, options.first, options.programs, {}, options.most_failures}, options.jobs, audience);
+  const ScratchFolder folder;
+  fuzz::Setup setup;
+  if (options.cache) setup.cache = folder.path;
+  const fuzz::Report report = fuzz::run_forked({options.seed, options.first, options.programs, setup, options.most_failures}, options.jobs, audience);
   if (options.json) std::cout << json_of(report, options, seconds_since(start)).dump() << "\n";
   else print(report, options, seconds_since(start));
   if (!report.failures.empty()) throw Exit{1};
@@ -96,6 +103,7 @@ void add_fuzz(CLI::App& app) {
   command->add_option("--first", options->first, "Where in the series to start")->capture_default_str();
   command->add_option("--jobs", options->jobs, "How many at a time")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--failures", options->most_failures, "Stop after so many differences")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_flag("--cache", options->cache, "Compare each program a second time, loaded from a cache of this run's own");
   command->add_flag("--json", options->json, "One JSON object");
   command->callback([options] { run_fuzz(*options); });
 }

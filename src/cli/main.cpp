@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
   tandem::cli::add_train(app);
   tandem::cli::add_bench(app);
   tandem::cli::add_explain(app);
+  tandem::cli::add_cache(app);
+  tandem::cli::add_why(app);
   tandem::cli::add_doctor(app);
   tandem::cli::add_fuzz(app);
   try {

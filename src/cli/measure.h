@@ -9,6 +9,9 @@
 
 namespace tandem::cli {
 
+/// What recording and loading are measured with.
+inline constexpr bench::GptShape wide_gpt{.layers = 12, .width = 768, .heads = 12, .vocabulary = 1000, .context = 128};
+
 double seconds_now();
 double median(std::vector<double> values);
 /// Returns once everything submitted to the device is done.

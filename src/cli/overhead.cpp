@@ -14,7 +14,6 @@ namespace tandem::cli {
 namespace {
 
 constexpr int rounds = 60, calls_a_round = 300, traces = 21;
-constexpr bench::GptShape traced_gpt{.layers = 12, .width = 768, .heads = 12, .vocabulary = 1000, .context = 128};
 
 /// Microseconds of one call of each function: medians over rounds in which all of them take their turn, so that a noisy moment hits them alike.
 std::vector<double> microseconds(const std::vector<std::function<void()>>& functions) {
@@ -40,7 +39,7 @@ CompileCost typical_compile(const bench::Benchmark& gpt, const std::string& back
   CompileCost cost;
   std::vector<double> recording, whole;
   for (int i = 0; i < traces; ++i) {
-    const Compiled fresh = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; }, {.backend = backend, .watch = {gpt.module}});
+    const Compiled fresh = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; }, {.backend = backend, .watch = {gpt.module}, .cache = {.enabled = false}});
     const Explanation explanation = fresh.explain(gpt.inputs);
     cost.nodes = explanation.nodes_recorded;
     recording.push_back(explanation.trace_seconds);
@@ -79,7 +78,7 @@ void print_overhead(const BenchOptions& options) {
     bench::drop_gradients(leaves);
   };
   const std::vector<double> steps = microseconds({[&] { forward_backward(ten); }, [&] { forward_backward(compiled_ten); }});
-  const CompileCost gpt = typical_compile(bench::make_gpt(traced_gpt, 1, device), options.backends[0]);
+  const CompileCost gpt = typical_compile(bench::make_gpt(wide_gpt, 1, device), options.backends[0]);
   const Json line = {{"eager_add_us", calls[0]},      {"trace_us_per_node", gpt.trace / gpt.nodes * 1e6},
                      {"eager_call_us", calls[1]},     {"call_us", calls[2]},
                      {"eager_call_backward_us", steps[0]}, {"call_backward_us", steps[1]}};

@@ -34,6 +34,8 @@ std::string fixed(double value, int digits) {
 
 std::string factor(double value) { return fixed(value, 2) + "x"; }
 
+std::string kilobytes(double bytes) { return fixed(bytes / 1e3, 1) + " kB"; }
+
 std::string megabytes(double bytes) { return fixed(bytes / 1e6, 2) + " MB"; }
 
 std::string duration(double seconds) { return seconds < 1 ? fixed(seconds * 1e3, 2) + " ms" : fixed(seconds, 2) + " s"; }

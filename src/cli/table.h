@@ -15,6 +15,8 @@ std::string table(const std::vector<Row>& rows);
 std::string fixed(double value, int digits);
 /// "1.50x"
 std::string factor(double value);
+/// "12.3 kB"
+std::string kilobytes(double bytes);
 /// "12.3 MB"
 std::string megabytes(double bytes);
 /// "3.40 ms" or "1.25 s"

@@ -6,6 +6,7 @@
 #include "process.h"
 #include "table.h"
 
+#include <tandem/cache.h>
 #include <tandem/compile.h>
 #include <tandem/error.h>
 
@@ -129,12 +130,14 @@ Pictures draw_losses(const Trainee& eager, const Trainee& compiled, const fs::pa
 
 void report(const Trainee& eager, const Trainee& compiled, const Explanation& explanation, const Pictures& pictures, bool json) {
   const double eager_step = median(eager.times), compiled_step = median(compiled.times), compile = explanation.trace_seconds + explanation.compile_seconds;
-  const double difference = largest_difference(eager.losses, compiled.losses);
+  const double difference = largest_difference(eager.losses, compiled.losses), saved = cache::stats({.local = false}).seconds_saved;
   if (!pictures.message.empty()) std::cerr << "tandem: " << pictures.message << "\n";
   if (json) {
     std::cout << Json{{"steps", compiled.losses.size()},
                       {"interrupted", interrupted != 0},
                       {"compile_s", compile},
+                      {"cache_state", explanation.cache_state},
+                      {"cache_saved_s", saved},
                       {"eager_ms", eager_step * 1e3},
                       {"tandem_ms", compiled_step * 1e3},
                       {"speedup", eager_step / compiled_step},
@@ -153,6 +156,7 @@ void report(const Trainee& eager, const Trainee& compiled, const Explanation& ex
   std::snprintf(exact, sizeof exact, "%.3g", difference);
   std::cout << table({{"after " + std::to_string(compiled.losses.size()) + " steps", "eager", "compiled"},
                       {"compile time", "-", duration(compile)},
+                      {"cache", "-", explanation.cache_state == "hit" ? "hit, saved " + duration(saved) : explanation.cache_state},
                       {"time per step", duration(eager_step), duration(compiled_step)},
                       {"kept between forward and backward", megabytes(explanation.eager_saved_bytes), megabytes(explanation.saved_bytes)},
                       {"speed-up", factor(1), factor(eager_step / compiled_step)},

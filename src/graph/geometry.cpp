@@ -98,6 +98,11 @@ bool surely_apart(const Placement& a, const Placement& b) {
   return beside;
 }
 
+bool surely_strangers(const Placement& a, const Placement& b) {
+  auto is_empty = [](const Placement& placement) { return std::find(placement.sizes.begin(), placement.sizes.end(), 0) != placement.sizes.end(); };
+  return !is_empty(a) && !is_empty(b) && surely_apart(a, b);
+}
+
 bool may_overlap(const TensorMeta& a, const TensorMeta& b) { return a.storage == b.storage && !surely_apart(placement_of(a), placement_of(b)); }
 
 }  // namespace tandem

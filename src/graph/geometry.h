@@ -28,6 +28,9 @@ std::pair<int64_t, int64_t> byte_range(const Placement& placement);
 /// Whether it is plain that two tensors on one storage have no byte in common: their ranges are apart, or they are boxes beside each other in one grid.
 bool surely_apart(const Placement& a, const Placement& b);
 
+/// Whether a write to one of two tensors on one storage is no concern of the other: they are apart, and neither is empty. An empty view has no byte and yet its base's version.
+bool surely_strangers(const Placement& a, const Placement& b);
+
 /// Whether two values may have memory in common.
 bool may_overlap(const TensorMeta& a, const TensorMeta& b);
 

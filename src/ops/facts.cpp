@@ -9,6 +9,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <set>
 
 #include "ops/table.h"
 
@@ -53,11 +54,14 @@ bool has_unknown_results(const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool leaves_memory_unset(std::string_view name) { return name.starts_with("aten::empty") || name.starts_with("aten::new_empty"); }
+
 void read_tags(const c10::OperatorHandle& op, OpFacts& facts) {
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
   facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output) ||
                          has_unknown_results(op.schema().name());
   facts.changes_metadata = op.hasTag(at::Tag::inplace_view);
+  facts.unset = leaves_memory_unset(op.schema().name());
 }
 
 void read_row(const FactRow& row, OpFacts& facts) {
@@ -87,6 +91,7 @@ struct Known {
   std::mutex mutex;
   std::unordered_map<c10::OperatorName, const OpFacts*> facts;
   std::deque<OpFacts> gathered;
+  std::set<std::string> declared;
   std::atomic<uint64_t> declarations = 0;
 
   const OpFacts* find_or_gather(const c10::OperatorHandle& op) {
@@ -99,9 +104,10 @@ struct Known {
   void declare_side_effect(const c10::OperatorHandle& op) {
     std::lock_guard lock(mutex);
     const OpFacts*& found = facts[op.operator_name()];
-    OpFacts declared = found ? *found : gather(op);
-    declared.side_effect = true;
-    found = &gathered.emplace_back(std::move(declared));
+    OpFacts with_effect = found ? *found : gather(op);
+    with_effect.side_effect = true;
+    found = &gathered.emplace_back(std::move(with_effect));
+    declared.insert(full_name(op));
     ++declarations;
   }
 };
@@ -140,6 +146,11 @@ const OpFacts& facts(const c10::OperatorHandle& op) {
   const OpFacts*& entry = seen[op.operator_name()];
   if (!entry) entry = known().find_or_gather(op);
   return *entry;
+}
+
+std::vector<std::string> declared_side_effects() {
+  std::lock_guard lock(known().mutex);
+  return {known().declared.begin(), known().declared.end()};
 }
 
 void register_side_effect(const std::string& op) {

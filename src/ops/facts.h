@@ -29,11 +29,15 @@ struct OpFacts {
   bool data_dependent = false;              ///< result sizes or values cannot be known ahead
   bool changes_metadata = false;            ///< writes sizes, strides or storage of its first argument (t_, set_, resize_)
   bool view = false;                        ///< some result is a view of an argument
+  bool unset = false;                       ///< its results hold whatever their memory held before
   bool side_effect = false;                 ///< must run, in order, even when nothing reads its results
 };
 
 /// The facts of an operator, looked up once and kept; the reference stays valid.
 const OpFacts& facts(const c10::OperatorHandle& op);
+
+/// The operators that were declared with register_side_effect, sorted.
+std::vector<std::string> declared_side_effects();
 
 /// `aten::add.Tensor`, or `aten::add` for an overload without a name.
 std::string full_name(const c10::OperatorHandle& op);

@@ -52,10 +52,13 @@ bool is_draw(const Node& node) { return facts(node.op).random; }
 bool is_effect(const Node& node) { return facts(node.op).side_effect; }
 
 /// For every value, a number that says how it is computed; equal programs give equal numbers whatever their values are called. Two draws of random numbers
-/// differ: no pass leaves one out, so they can be counted. `apart`: what a backward computes again is another value than what the forward computed, which the
-/// caller may have written since.
-std::vector<uint64_t> computation_keys(const Graph& graph, bool apart) {
-  std::vector<uint64_t> keys(graph.value_count(), 0);
+/// differ: no pass leaves one out, so they can be counted. `apart`: what the forward returned, and the caller may have written since, is another value than what
+/// the forward or a backward computes again.
+std::vector<uint64_t> computation_keys(const Joint& joint, bool apart) {
+  const Graph& graph = joint.graph;
+  std::vector<uint64_t> keys(graph.value_count(), 0), returned(graph.value_count(), 0);
+  for (size_t i = 0; i < joint.forward_outputs && apart; ++i)
+    if (Value output = graph.outputs()[i]) returned[output.id] = i + 1;
   for (size_t i = 0; i < graph.inputs().size(); ++i) keys[graph.inputs()[i].id] = mix(11, i);
   for (const auto& [value, data] : graph.constants()) keys[value.id] = key_of_data(data);
   uint64_t draws = 0;
@@ -70,7 +73,7 @@ std::vector<uint64_t> computation_keys(const Graph& graph, bool apart) {
     }
     if (is_draw(node)) key = mix(key, ++draws);
     uint64_t result = 0;
-    for_each_result(node, [&](Value made) { keys[made.id] = mix(key, ++result); });
+    for_each_result(node, [&](Value made) { keys[made.id] = mix(mix(key, ++result), returned[made.id]); });
   }
   return keys;
 }
@@ -79,7 +82,7 @@ std::vector<uint64_t> computation_keys(const Graph& graph, bool apart) {
 class Matched {
  public:
   Matched(const Joint& joint, const Kept& kept, bool apart)
-      : joint_(joint), graph_(joint.graph), keys_(computation_keys(graph_, apart)), old_keys_(computation_keys(kept.joint.graph, apart)) {
+      : joint_(joint), graph_(joint.graph), keys_(computation_keys(joint, apart)), old_keys_(computation_keys(kept.joint, apart)) {
     std::unordered_map<uint64_t, size_t> position;
     for (size_t i = 0; i < kept.saved.size(); ++i)
       if (size_t(kept.saved[i].id) < old_keys_.size()) position.emplace(old_keys_[kept.saved[i].id], i);

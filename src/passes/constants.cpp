@@ -32,18 +32,23 @@ class Folder {
     choose_nodes();
     if (std::find(folded_.begin(), folded_.end(), true) == folded_.end()) return std::move(graph_);
     std::vector<Value> wanted = values_that_others_read();
-    Tensors data = evaluate(wanted);
-    replace(wanted, std::move(data));
+    try {
+      Tensors data = evaluate(wanted);
+      replace(wanted, std::move(data));
+    } catch (const c10::Error&) {
+      // An error belongs to the run that computes the value, which may be a backward that nobody asks for.
+    }
     return std::move(graph_);
   }
 
  private:
-  /// A lone factory stays: computing zeros costs less than keeping them. One that feeds a folded node is evaluated with it.
+  /// A lone factory stays: computing zeros costs less than keeping them, and what unset memory holds is different each time. One that feeds a folded node is evaluated
+  /// with it.
   void choose_nodes() {
     for (size_t i = 0; i < folded_.size(); ++i) {
       const Node& node = graph_.nodes()[i];
       if (!may_run_now(node)) continue;
-      folded_[i] = has_tensor_argument(node);
+      folded_[i] = has_tensor_argument(node) && !facts(node.op).unset;
       for_each_result(node, [&](Value v) { known_[v.id] = true; });
     }
   }
@@ -79,7 +84,7 @@ class Folder {
   Tensors evaluate(const std::vector<Value>& wanted) const {
     Graph constant_part = graph_;
     size_t index = 0;
-    std::erase_if(constant_part.nodes(), [&](const Node& node) { return !folded_[index++] && (has_tensor_argument(node) || !may_run_now(node)); });
+    std::erase_if(constant_part.nodes(), [&](const Node& node) { return !folded_[index++] && !may_run_now(node); });
     constant_part.set_inputs({});
     constant_part.set_outputs(wanted);
     return eliminate_dead_code(std::move(constant_part)).run({});

@@ -86,7 +86,7 @@ std::vector<size_t> with_all_on_its_base(const std::vector<TracedInput>& inputs,
     const at::Tensor base = group.known_to_autograd ? root_of(reals[0]) : memory_of(group, reals[0]);
     for (size_t i = 0; i < inputs.size() && !grown; ++i) {
       if (std::find(members.begin(), members.end(), i) != members.end() || !inputs[i].real.storage().is_alias_of(base.storage())) continue;
-      if (surely_apart(placement_of(base), placement_of(inputs[i].real))) continue;
+      if (surely_strangers(placement_of(base), placement_of(inputs[i].real))) continue;
       members.insert(std::lower_bound(members.begin(), members.end(), i), i);
       grown = true;
     }

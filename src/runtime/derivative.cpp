@@ -12,6 +12,7 @@
 #include "partition/extract.h"
 #include "passes/standard.h"
 #include "runtime/entry.h"
+#include "runtime/named_code.h"
 
 namespace tandem {
 namespace {
@@ -19,11 +20,6 @@ namespace {
 Graph apply_registered(Graph graph, Stage stage) {
   for (const Pass& pass : registered_passes(stage)) graph = pass(std::move(graph));
   return graph;
-}
-
-DecompositionTable wanted_decompositions(const Options& options) {
-  if (options.decompositions) return *options.decompositions;
-  return options.fw_compiler ? DecompositionTable() : find_backend(options.backend)->decompositions();
 }
 
 /// Operators whose backward reads other saved values when it is differentiated in turn, or reads them only for some of their outputs.
@@ -69,6 +65,11 @@ auto Derivative::recorded(const Record& record) const {
   return std::move(*made);
 }
 
+const Order& Derivative::order() const {
+  if (!order_) order_ = std::move(below_->recorded([&] { return make_next_order(entry_.traced_, entry_.plan, below_->order(), variant); }).order);
+  return *order_;
+}
+
 /// What the order above will read and the halves do not save becomes one more output of the backward, so that the partitioner provides for it.
 template <class Again>
 void Derivative::keep_for_next_order(const Again& partition_again) {
@@ -77,9 +78,9 @@ void Derivative::keep_for_next_order(const Again& partition_again) {
   for (auto& tangent : most.tangents) tangent->requires_grad = true;
   std::vector<Value> missing;
   try {
-    NextOrder next = recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order_, most); });
+    NextOrder next = recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
-    missing = missing_values(with_passes(std::move(next.joint)), {joint_, halves_.saved});
+    missing = missing_values(with_passes(std::move(next.joint)), {joint(), halves_.saved});
   } catch (const UnsupportedError& reason) {
     // Eager may be asked for the next order as well as for this one.
     if (number_ == 1) throw RunEagerly(std::string("its second derivative cannot be compiled: ") + reason.what());
@@ -98,18 +99,18 @@ void Derivative::keep_for_next_order(const Again& partition_again) {
   halves_.backward.set_outputs(std::move(outputs));
 }
 
-Derivative::Derivative(Entry& entry, Order order) : entry_(entry), number_(1), order_(std::move(order)), expected_(expected_variant(order_)) {}
+Derivative::Derivative(Entry& entry, Order order) : entry_(entry), number_(1), order_(std::move(order)), expected_(expected_variant(*order_)) {}
 
-Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : variant(asked), entry_(below.entry_), number_(below.number_ + 1) {
-  NextOrder next = below.recorded([&] { return make_next_order(entry_.traced_, entry_.plan, below.order_, variant); });
+Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : variant(asked), entry_(below.entry_), below_(&below), number_(below.number_ + 1) {
+  NextOrder next = below.recorded([&] { return make_next_order(entry_.traced_, entry_.plan, below.order(), variant); });
   order_ = std::move(next.order);
-  expected_ = expected_variant(order_);
+  expected_ = expected_variant(*order_);
   has_expected_ = next.complete;
   differentiable = std::move(next.sources);
   returned = next.gradients;
   joint_ = with_passes(std::move(next.joint));
   auto extract_and_partition = [&](const Joint& joint) {
-    Extracted extracted = extract_next_order(joint, {below.joint_, below.halves_.saved}, next.tangents, next.gradients);
+    Extracted extracted = extract_next_order(joint, {below.joint(), below.halves_.saved}, next.tangents, next.gradients);
     taken = std::move(extracted.saved);
     extracted.joint.graph = eliminate_dead_code(std::move(extracted.joint.graph));
     if (differentiable.empty()) halves_.forward = std::move(extracted.joint.graph);
@@ -132,7 +133,7 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
   joint_ = with_passes(std::move(joint));
   error_ = std::move(error);
   returned = joint_.forward_outputs;
-  const bool has_backward = !order_.sources.empty() && !order_.leaves.empty() && !error_;
+  const bool has_backward = !order_->sources.empty() && !order_->leaves.empty() && !error_;
   if (has_backward) {
     partition(joint_);
     keep_for_next_order([this](const Joint& joint) { partition(joint); });
@@ -179,8 +180,11 @@ const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
   if (error_) std::rethrow_exception(error_);
   for (const auto& known : backwards_)
     if (known->variant == asked) return *known;
-  Stopwatch watch(entry_.compile_seconds_);
-  backwards_.push_back(std::make_unique<BackwardCode>(compile_backward(asked)));
+  {
+    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_);
+    backwards_.push_back(std::make_unique<BackwardCode>(compile_backward(asked)));
+  }
+  entry_.remember();
   return *backwards_.back();
 }
 
@@ -191,8 +195,8 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
     for (size_t i = 0; i < saved_count(); ++i) code.saved.push_back(i);
   } else {
     count("backward_variant");
-    JointGraph other = recorded([&] { return make_joint_graph(entry_.traced_, entry_.plan, order_, asked); });
-    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), {joint_, halves_.saved});
+    JointGraph other = recorded([&] { return make_joint_graph(entry_.traced_, entry_.plan, order(), asked); });
+    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), {joint(), halves_.saved});
     code.graph = eliminate_dead_code(std::move(extracted.joint.graph));
     code.saved = std::move(extracted.saved);
   }
@@ -208,16 +212,17 @@ Derivative& Derivative::next(const BackwardVariant& asked) {
   for (const auto& known : above_)
     if (known->variant == asked) return *known;
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
-  if (has_hooks(order_.sources))
+  if (has_hooks(order().sources))
     throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
                            "call the function as it is for this one");
-  Stopwatch watch(entry_.compile_seconds_);
   try {
+    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_);
     above_.push_back(std::make_unique<Derivative>(*this, asked));
   } catch (const UnsupportedError& reason) {
     throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) cannot be compiled here; call the function as it is for this one: ") +
                            reason.what());
   }
+  entry_.remember();
   return *above_.back();
 }
 

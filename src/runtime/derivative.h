@@ -4,6 +4,7 @@
 #include <tandem/compiled.h>
 
 #include "aot/joint.h"
+#include "cache/record.h"
 
 namespace tandem {
 
@@ -27,6 +28,13 @@ class Derivative {
   /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would throw under create_graph.
   Derivative(const Derivative& below, const BackwardVariant& variant);
 
+  /// An order as it was stored, the first, or one above `below`; throws Error when its code cannot be loaded.
+  Derivative(Entry& entry, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+  Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+
+  /// What is to be stored of it, with the code that it names; nothing when some code has no bytes.
+  std::optional<cache::StoredOrder> stored(std::map<std::string, std::string>& artifacts) const;
+
   /// Splits the recorded joint graph and compiles its forward. With `error` there is no backward, and asking for one throws it.
   void split(Joint joint, std::exception_ptr error);
 
@@ -35,7 +43,8 @@ class Derivative {
   /// The same backward with a derivative of its own.
   Derivative& next(const BackwardVariant& variant);
 
-  const Joint& joint() const { return joint_; }
+  /// From the program's inputs on.
+  const Joint& joint() const;
   const Partition& halves() const { return halves_; }
   const BackwardVariant& expected() const { return expected_; }
   size_t saved_count() const { return halves_.saved.size(); }
@@ -66,13 +75,19 @@ class Derivative {
   void find_shared_versions();
   BackwardCode compile_backward(const BackwardVariant& variant);
 
+  void restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts, Part part);
+  /// Of a stored order above the first it is recorded when something asks for it.
+  const Order& order() const;
+
   Entry& entry_;
+  const Derivative* below_ = nullptr;        ///< none of the first order
   const size_t number_;                      ///< 1 for the first order
-  Order order_;
+  mutable std::optional<Order> order_;
   BackwardVariant expected_;
   bool has_expected_ = true;                 ///< false: the halves are there for what they save
   std::exception_ptr error_;
-  Joint joint_;                              ///< from the program's inputs on
+  mutable Joint joint_;                      ///< empty while it is packed
+  mutable cache::PackedJoint packed_;
   Partition halves_;
   std::vector<std::unique_ptr<BackwardCode>> backwards_;
   std::vector<std::unique_ptr<Derivative>> above_;

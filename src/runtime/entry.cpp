@@ -29,7 +29,7 @@ int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values, con
 
 }  // namespace
 
-Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_(request.options), graph_id_(request.graph_id) {
+Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_(request.options), graph_id_(request.graph_id), remembered_(options_) {
   for (const at::Tensor& argument : arguments)
     if (auto kind = uncompiled_kind(argument)) eager_reason = "an argument is " + *kind;
   if (eager_reason.empty()) {
@@ -41,6 +41,7 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
   }
   if (!eager_reason.empty()) {
     log("compile", options_.name + ": runs as it is: " + eager_reason);
+    remembered_.bypass_uncompiled(eager_reason);
     captures_.clear();
     captured_members_.clear();
     bases_.reset();
@@ -65,7 +66,7 @@ void Entry::compile_for(const CompileRequest& request, const Tensors& arguments)
   if (!bases) throw RunEagerly("tensors that share memory which the function writes are views of nothing in common");
   const detail::Program program = bases_->program(request.program, members, members_);
   try {
-    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, request.graph_id}, bases_->arguments(*bases, arguments));
+    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, request.graph_id, request.only_key}, bases_->arguments(*bases, arguments));
   } catch (const c10::Error& error) {
     // The program itself ran without, a moment ago.
     throw RunEagerly(std::string("it cannot be traced as a function of what its inputs are views of: ") + error.what_without_backtrace());
@@ -97,22 +98,41 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   structure = traced_.structure;
   for (const InputRole& input : plan.contract.inputs) changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan.tangent_sources.empty() && !plan.gradient_inputs.empty();
+  if (request.only_key) return remembered_.look_up(traced_, plan, options_);
+  if (!look_up()) {
+    differentiate_and_compile(request, arguments);
+    remembered_.count_miss();
+  }
+  wrappers = make_wrappers(*this);
+  traced_.tracer->release_real_tensors();
+}
+
+bool Entry::look_up() {
+  Stopwatch watch(compile_seconds_);
+  remembered_.look_up(traced_, plan, options_);
+  return remembered_.restore([this](const cache::Found& found) { restore(found); });
+}
+
+void Entry::differentiate_and_compile(const CompileRequest& request, const Tensors& arguments) {
   std::optional<JointGraph> joint;
   if (trains) {
     joint = differentiate();
     if (!joint && !backward_error_) {
+      remembered_.bypass("its backward reads a captured tensor that its forward does not");
       plan_traced(request, arguments);
       joint = differentiate();
     }
+    if (backward_error_) remembered_.bypass("libtorch refuses its backward");
   }
   if (!joint) joint = make_inference_graph(traced_, plan);
   nodes_recorded_ = joint->nodes_recorded;
   eager_saved_bytes_ = joint->eager_saved_bytes;
   reads_offsets_ = joint->reads_offsets;
-  Stopwatch watch(compile_seconds_);
-  split_and_compile(std::move(*joint));
-  wrappers = make_wrappers(*this);
-  traced_.tracer->release_real_tensors();
+  {
+    Stopwatch watch(compile_seconds_), own(forward_seconds_);
+    split_and_compile(std::move(*joint));
+  }
+  if (!trains) remember();
 }
 
 void Entry::plan_traced(const CompileRequest& request, const Tensors& arguments) {
@@ -133,6 +153,7 @@ std::optional<JointGraph> Entry::differentiate() {
     }
     const double recording = joint ? joint->record_seconds : seconds;
     trace_seconds_ += recording;
+    joint_seconds_ += recording;
     compile_seconds_ += seconds - recording;
     return joint;
   } catch (const UnsupportedError& reason) {
@@ -156,8 +177,8 @@ bool Entry::some_gradient_exists(const Order& order) {
       one.tangents[s] = all.tangents[s];
       one.wanted[l] = true;
       try {
-        auto joint = make_joint_graph(traced_, plan, order, one);
-        if (!joint || joint->gradients.front()) return true;
+        make_joint_graph(traced_, plan, order, one);
+        return true;
       } catch (const UnsupportedError&) {
         return true;
       } catch (const std::exception&) {
@@ -252,12 +273,16 @@ void Entry::split_and_compile(JointGraph made) {
   if (logs("contract")) log("contract", options_.name + "\n" + plan.contract.to_string());
   first_ = std::make_unique<Derivative>(*this, first_order(traced_, plan));
   first_->split(std::move(made.joint), backward_error_);
+  note_halves();
+}
+
+void Entry::note_halves() {
   forward = first_->forward;
   saved_count = first_->saved_count();
-  std::vector<Value> owned(first_->joint().graph.inputs());
-  const auto& outputs = first_->joint().graph.outputs();
-  owned.insert(owned.end(), outputs.begin(), outputs.begin() + int64_t(first_->joint().forward_outputs));
-  saved_bytes_ = distinct_bytes(first_->halves().forward, first_->halves().saved, owned);
+  const Graph& graph = first_->halves().forward;
+  std::vector<Value> owned(graph.inputs());
+  owned.insert(owned.end(), graph.outputs().begin(), graph.outputs().begin() + int64_t(first_->returned));
+  saved_bytes_ = distinct_bytes(graph, first_->halves().saved, owned);
 }
 
 std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t order) const {
@@ -275,9 +300,8 @@ std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t
   if (part != Part::Backward)
     for (size_t i = 0; i < graph_inputs(); ++i)
       if (plan.contract.inputs[i].captured) context.static_inputs.push_back(i);
-  const Compiler* own = part == Part::Backward ? &options_.bw_compiler : part == Part::Inference ? &options_.inference_compiler : &options_.fw_compiler;
-  if (!*own) own = &options_.fw_compiler;
-  auto code = *own ? (*own)(graph, context) : find_backend(options_.backend)->compile(graph, context);
+  const Compiler* own = own_compiler(options_, part);
+  auto code = own ? (*own)(graph, context) : find_backend(options_.backend)->compile(graph, context);
   if (!code) throw Error("the compiler of " + context.name + " returned no executable");
   return code;
 }
@@ -285,20 +309,26 @@ std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t
 Explanation Entry::explain() {
   Explanation e;
   e.eager_reason = eager_reason;
-  if (!eager_reason.empty()) return e;
+  if (!eager_reason.empty()) {
+    e.cache_state = remembered_.state();
+    e.bypass_reason = remembered_.reason();
+    return e;
+  }
   if (trains && !backward_error_) e.backward = first_->backward(first_->expected()).graph;
   // Behind the trace another backward may be being recorded.
   std::lock_guard recording(backward_mutex_);
   e.joint = first_->joint().graph;
   e.forward = first_->halves().forward;
   e.contract = plan.contract;
-  e.key = traced_.tracer->graph().hash();
+  e.key = remembered_.fingerprint().key;
+  e.cache_state = remembered_.state();
+  e.bypass_reason = remembered_.reason();
+  for (const cache::Component& component : remembered_.fingerprint().components) e.key_components.push_back(component.name + ": " + component.hash);
   e.saved_bytes = saved_bytes_;
   e.eager_saved_bytes = eager_saved_bytes_;
   e.nodes_recorded = nodes_recorded_;
   e.trace_seconds = trace_seconds_;
   e.compile_seconds = compile_seconds_;
-  e.key_components = {"trace: " + e.key};
   return e;
 }
 

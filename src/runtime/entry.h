@@ -8,6 +8,8 @@
 
 #include "runtime/bases.h"
 #include "runtime/derivative.h"
+#include "runtime/named_code.h"
+#include "runtime/remembered.h"
 #include "runtime/signature.h"
 
 namespace tandem {
@@ -42,6 +44,7 @@ struct CompileRequest {
   const detail::Namer& name_capture;
   const Watched& watched;
   size_t graph_id = 0;
+  bool only_key = false;                     ///< the entry is not called: it is made for its fingerprint
 };
 
 class Entry {
@@ -75,6 +78,7 @@ class Entry {
   /// The program and its first gradient; others lie above it.
   Derivative& first_derivative() { return *first_; }
 
+  const Fingerprint& fingerprint() const { return remembered_.fingerprint(); }
   Explanation explain();
   /// Throws Error when tracing the program again gives another graph.
   void check_against(const detail::Program& program, const Tensors& arguments);
@@ -91,8 +95,22 @@ class Entry {
   bool some_gradient_exists(const Order& order);
   void read_inputs(const Tensors& arguments);
   void name_inputs(const CompileRequest& request);
+  void differentiate_and_compile(const CompileRequest& request, const Tensors& arguments);
   void split_and_compile(JointGraph joint);
+  void note_halves();
   std::shared_ptr<Executable> compile(const Graph& graph, Part part, size_t order) const;
+
+  /// Whether the cache had it.
+  bool look_up();
+  /// Throws Error when what was found does not fit the call.
+  void restore(const cache::Found& found);
+  std::string misfit(const cache::StoredEntry& entry) const;
+  /// Throws Error when the code is not there or cannot be loaded.
+  std::shared_ptr<Executable> load(const std::string& artifact, const std::map<std::string, std::string>& artifacts, const Graph& graph, Part part, size_t order) const;
+  bool has_own_compiler(Part part) const { return own_compiler(options_, part) != nullptr; }
+  /// Tells the cache what there is by now, once it can be called and differentiated; held by whoever compiles.
+  void remember();
+  void describe(cache::StoredEntry& entry) const;
 
   using WeakTensors = std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>>;
   static std::optional<Tensors> alive(const WeakTensors& weak);
@@ -107,10 +125,12 @@ class Entry {
   Options options_;
   size_t graph_id_;
   Traced traced_;
+  Remembered remembered_;
   std::exception_ptr backward_error_;
   std::unique_ptr<Derivative> first_;
   size_t nodes_recorded_ = 0;
   double trace_seconds_ = 0, compile_seconds_ = 0;
+  double joint_seconds_ = 0, forward_seconds_ = 0, backward_seconds_ = 0;   ///< what recording the backward and compiling took, here or where the entry comes from
   int64_t saved_bytes_ = 0, eager_saved_bytes_ = 0;
   std::mutex backward_mutex_;                ///< held while any order is recorded or compiled
 };

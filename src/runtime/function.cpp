@@ -43,6 +43,18 @@ class Function {
     return find_or_compile(arguments).entry->explain();
   }
 
+  std::string key(const Tensors& arguments) const {
+    if (Tracer::current()) throw Error("cache::key was called inside a traced function; call it outside");
+    refuse_fakes(arguments);
+    Options options = options_;
+    options.cache.enabled = false;
+    const Entry entry(CompileRequest{program_, options, argument_names_, name_capture_, watch_modules(options_.watch), id_, /*only_key=*/true}, arguments);
+    if (!entry.eager_reason.empty()) throw CacheError("this call has no key, since it runs as it is: " + entry.eager_reason);
+    const Fingerprint& print = entry.fingerprint();
+    if (!print.obstacle.empty()) throw CacheError("this call has no key: " + print.obstacle);
+    return print.key;
+  }
+
   void forget() {
     std::unique_lock lock(mutex_);
     entries_.clear();
@@ -179,6 +191,7 @@ std::shared_ptr<Function> make_function(Program program, Options options, std::v
 
 Returned call(Function& function, const Tensors& inputs) { return function.call(inputs); }
 Explanation explain(Function& function, const Tensors& inputs) { return function.explain(inputs); }
+std::string key(const Function& function, const Tensors& inputs) { return function.key(inputs); }
 
 }  // namespace detail
 

@@ -16,6 +16,8 @@ struct Modes {
   uint64_t switches = 0;                     ///< grad mode, inference mode, autocast, determinism, attention kernels: a bit each
   at::ScalarType default_dtype = at::kFloat, autocast_cpu = at::kFloat, autocast_cuda = at::kFloat;
   static Modes now();
+  /// What is on and which dtypes hold, a line each.
+  std::string to_string() const;
   friend bool operator==(const Modes&, const Modes&) = default;
 };
 

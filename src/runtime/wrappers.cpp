@@ -120,8 +120,9 @@ class MakeOutputs final : public Wrapper {
   }
 
   static at::Tensor view(const OutputRole& role, const at::Tensor& base, RunningCall& call) {
-    // A view of a tensor that needs no grad is made in the caller's mode, as eager would.
-    at::AutoGradMode grad(role.tracked || (at::GradMode::is_enabled() && !base.requires_grad()));
+    // A view of a tensor that needs no grad is made in the caller's mode, as eager would; a write to a neighbour may have given the tensor a history since.
+    const bool plain = !base.requires_grad() || (role.source == OutputSource::ViewOfInput && !call.entry->plan.contract.inputs[role.base].differentiated());
+    at::AutoGradMode grad(role.tracked || (at::GradMode::is_enabled() && plain));
     at::Tensor made = replay(role.steps, role.differentiable ? base.detach() : base);
     if (role.differentiable && call.node) torch::autograd::set_history(made, call.node);
     return made;

@@ -32,6 +32,7 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(Version&& version, bool allow
   auto copied = c10::make_intrusive<FakeImpl>(meta, device(), value, tracer);
   // Autograd's keys follow the tensor, not the mode in which it is copied.
   copied->key_set_ = key_set_;
+  copied->zero = zero;
   if (!copied->is_inference()) copied->set_version_counter(std::forward<Version>(version));
   copied->set_allow_tensor_metadata_change(allow_metadata_change);
   return copied;
@@ -47,6 +48,7 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) {
   TORCH_CHECK(fake, "a traced tensor cannot take over the data of a tensor from outside the trace");
   meta = fake->meta;
   value = fake->value;
+  zero = fake->zero;
   data_type_ = fake->data_type_;
   refresh();
 }

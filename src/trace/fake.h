@@ -14,6 +14,7 @@ class FakeImpl final : public c10::TensorImpl {
   at::Tensor meta;            ///< same geometry on the meta device; fakes that share memory share its storage
   Value value;                ///< the name of this tensor in the recorded graph
   const uint64_t tracer;      ///< which tracer made it
+  bool zero = false;          ///< stands for what libtorch calls a zero tensor: zeros without memory, which nobody may write
 
   /// Takes on the geometry of `meta` after an operator changed it in place.
   void refresh();

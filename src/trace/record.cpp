@@ -13,6 +13,7 @@
 #include "trace/refuse.h"
 #include "trace/shapes.h"
 #include "trace/tracer.h"
+#include "trace/zeros.h"
 
 namespace tandem {
 namespace {
@@ -36,6 +37,7 @@ class RecordedCall {
     if (facts_.data_dependent) return answer_or_refuse();
     refuse_random_under_hooks();
     refuse_other_memory();
+    refuse_sizes_behind_autograd();
     read_arguments();
     refuse_masks();
     if (!tracer_.leaf_views_.empty() && !tracer_.differentiating_) refuse_views_of_leaf_views();
@@ -124,6 +126,12 @@ class RecordedCall {
       throw RunEagerly(full_name(op_) + " replaces or resizes the memory of a tensor" + called_at());
   }
 
+  /// The node that a tensor comes from knows the sizes it had, and libtorch takes a gradient of them or of the new ones as it happens.
+  void refuse_sizes_behind_autograd() const {
+    if (facts_.changes_metadata && !c10::GradMode::is_enabled() && !tracer_.differentiating_ && stack_[first_].isTensor() && stack_[first_].toTensor().requires_grad())
+      throw RunEagerly(full_name(op_) + " changes the sizes or strides of a tensor that requires grad under no_grad" + called_at());
+  }
+
   /// A view made under no_grad asks its base whether it requires grad, and the fake of such a leaf has no base.
   void refuse_views_of_leaf_views() const {
     if (!facts_.view || c10::GradMode::is_enabled()) return;
@@ -199,6 +207,7 @@ class RecordedCall {
     if (fake->lent_memory()) tracer_.adopt_written_memory(*fake);
     if (fake->sizes() != fake->meta.sizes()) throw RunEagerly(full_name(op_) + " is given a tensor that a kernel of libtorch resized by itself" + called_at());
     operand = fake->value;
+    if (fake->zero) zero_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
     if (c10::InferenceMode::is_enabled() && !fake->is_inference()) normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
     if (tensor.requires_grad()) tracer_.graph_.meta(fake->value).requires_grad = true;
     if (!reference_ || (fake->dim() > 0 && reference_->dim() == 0) || (fake->device().is_cuda() && reference_->device().is_cpu())) {
@@ -235,6 +244,7 @@ class RecordedCall {
       } else if (argument.isTensorList()) {
         c10::List<at::Tensor> metas;
         for (const at::Tensor& tensor : argument.toTensorVector()) {
+          refuse_list_write_to_view(tensor);
           written_.push_back(tensor);
           metas.push_back(prepare_written(tensor));
         }
@@ -268,7 +278,7 @@ class RecordedCall {
       now.storage = tracer_.storage_id(fake->meta.unsafeGetTensorImpl()->unsafe_storage());
       const TensorMeta& then = tracer_.graph_.meta(before);
       if (now.storage != then.storage || !same_geometry(now, then)) {
-        if (now.sizes != then.sizes && !facts_.changes_metadata) refuse_resized_result(then.storage);
+        if (now.sizes != then.sizes && !facts_.changes_metadata) refuse_resized_result(holder, before);
         refuse_other_sizes_of_a_capture(holder);
         now.requires_grad = then.requires_grad;
         fake->value = tracer_.graph_.add_value(std::move(now));
@@ -279,9 +289,14 @@ class RecordedCall {
     count_list_writes();
   }
 
-  /// An input would be given other memory, and an operand on that memory is read while it moves.
-  void refuse_resized_result(int32_t storage) const {
+  /// An input would be given other memory, an operand on that memory is read while it moves, other tensors there no longer lie where they were made, and autograd
+  /// knows the sizes of before.
+  void refuse_resized_result(const at::Tensor& result, Value before) const {
+    const int32_t storage = tracer_.graph_.meta(before).storage;
+    if (result.requires_grad()) throw RunEagerly(full_name(op_) + " resizes a tensor that requires grad" + called_at());
     if (is_input(storage)) throw RunEagerly(full_name(op_) + " resizes an input" + called_at());
+    for (Value other{0}; size_t(other.id) < tracer_.graph_.value_count(); ++other.id)
+      if (other != before && tracer_.graph_.meta(other).storage == storage) throw RunEagerly(full_name(op_) + " resizes memory that other tensors share" + called_at());
     for (size_t a = 0; a < node_.arguments.size(); ++a) {
       if (std::find(facts_.written.begin(), facts_.written.end(), int(a)) != facts_.written.end()) continue;
       for_each_value(node_.arguments[a], [&](Value read) {
@@ -298,6 +313,15 @@ class RecordedCall {
 
   bool is_input(int32_t storage) const {
     return std::any_of(tracer_.inputs_.begin(), tracer_.inputs_.end(), [&](const TracedInput& input) { return tracer_.graph_.meta(input.value).storage == storage; });
+  }
+
+  /// Autograd makes nodes for all elements first and then one more for each that is a view, and sums gradients in the order of its nodes; the fake has no base.
+  void refuse_list_write_to_view(const at::Tensor& tensor) const {
+    bool differentiated = false;
+    for_each_argument(node_, [&](Value v) { differentiated = differentiated || tracer_.graph_.meta(v).requires_grad; });
+    if (!differentiated || !c10::GradMode::is_enabled()) return;
+    for (const TracedInput& input : tracer_.inputs_)
+      if ((input.visible.is_same(tensor) || input.real.is_same(tensor)) && input.real.is_view()) throw RunEagerly(full_name(op_) + " writes an input that is a view of another tensor" + called_at());
   }
 
   /// In eager a list operator counts versions in the kernels of its elements, which do not run here.
@@ -340,21 +364,28 @@ class RecordedCall {
 
   at::Tensor wrap_result(const at::Tensor& meta, c10::Device device, Operand& operand) {
     if (!meta.defined()) return meta;
+    // Only the fake says so: shapes are asked of plain metas.
+    if (meta._is_zerotensor()) return as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
     for (const at::Tensor& tensor : written_)
       if (as_fake(tensor)->meta.is_same(meta)) return tensor;
     // A result that is its own argument would share what autograd attaches to a tensor.
     // In inference mode a view of a normal tensor is a normal tensor.
     std::optional<c10::InferenceMode> normal;
-    if (is_view_of_normal(meta)) normal.emplace(false);
+    if (lies_on(normal_storages_, meta)) normal.emplace(false);
     at::Tensor fake = tracer_.wrap(meta.use_count() > 1 && is_argument(meta) ? alias_meta(meta) : meta, device);
     operand = as_fake(fake)->value;
     if (schema_.name() == "aten::empty" && device.is_cpu()) lend_memory(*as_fake(fake));
+    return lies_on(zero_storages_, meta) ? as_zero(std::move(fake)) : fake;
+  }
+
+  at::Tensor as_zero(at::Tensor fake) {
+    as_fake(fake)->zero = tracer_.met_zeros_ = true;
     return fake;
   }
 
-  bool is_view_of_normal(const at::Tensor& meta) const {
-    return !normal_storages_.empty() && std::find(normal_storages_.begin(), normal_storages_.end(),
-                                                  tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage())) != normal_storages_.end();
+  using Storages = c10::SmallVector<int32_t, 4>;
+  bool lies_on(const Storages& storages, const at::Tensor& meta) const {
+    return !storages.empty() && std::find(storages.begin(), storages.end(), tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage())) != storages.end();
   }
 
   bool is_argument(const at::Tensor& meta) const {
@@ -376,6 +407,7 @@ class RecordedCall {
   void append_node() {
     node_.phase = tracer_.phase_;
     if (tracer_.record_locations_) node_.location = user_location();
+    tracer_.note_autograd();
     tracer_.graph_.add_node(std::move(node_));
   }
 
@@ -391,7 +423,8 @@ class RecordedCall {
   std::optional<c10::Device> asked_device_;
   c10::Device device_ = c10::kCPU;
   c10::SmallVector<at::Tensor, 4> written_;
-  c10::SmallVector<int32_t, 4> normal_storages_;   ///< in inference mode: memory of arguments that are no inference tensors
+  Storages normal_storages_;                  ///< in inference mode: memory of arguments that are no inference tensors
+  Storages zero_storages_;                    ///< of arguments that are zero tensors; views of them are
 };
 
 void Tracer::adopt_written_memory(FakeImpl& fake) {
@@ -410,6 +443,7 @@ void Tracer::adopt_written_memory(FakeImpl& fake) {
 }
 
 void Tracer::record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
+  if (met_zeros_ && answer_for_zeros(op, stack)) return;
   c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   RecordedCall(*this, op, stack).run();

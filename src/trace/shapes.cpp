@@ -213,7 +213,7 @@ bool mentions_meta(const c10::IValue& argument) {
 
 thread_local const c10::Device* asked_for = nullptr;
 
-/// While it lives, operators that a kernel calls come to `infer_inner_shapes` and not to what a host has registered for metas.
+/// While it lives, operators that a kernel calls come to `infer_inner_shapes`: there our own rules come first, and nothing that a host has registered for metas.
 class InnerCalls {
  public:
   explicit InnerCalls(const c10::Device& device) : outer_(std::exchange(asked_for, &device)), keys_(with_ours()) {}
@@ -232,7 +232,7 @@ class InnerCalls {
 
 void run_meta_kernel(const c10::OperatorHandle& op, const Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {
   std::optional<InnerCalls> inner;
-  if (knowledge.meta_kernel->composite && host_has_meta_kernels()) inner.emplace(device);
+  if (knowledge.meta_kernel->composite) inner.emplace(device);
   knowledge.meta_kernel->kernel.callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
 }
 
@@ -328,6 +328,8 @@ bool infer_inner_shapes(const c10::OperatorHandle& op, torch::jit::Stack& stack)
   const auto first = stack.end() - int64_t(op.schema().arguments().size());
   // A kernel may compute with numbers of its own on the CPU.
   if (std::none_of(first, stack.end(), mentions_meta)) return false;
+  // A kernel that reads data has no answer for metas; what stand-ins hold would be a guess.
+  TORCH_CHECK_NOT_IMPLEMENTED(!facts(op).data_dependent, full_name(op), " reads data, and a meta tensor has none");
   torch::jit::Stack results(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
   stack.erase(first, stack.end());
   const c10::Device device = *asked_for;

@@ -1,5 +1,7 @@
 #include "trace/tracer.h"
 
+#include <ATen/SavedTensorHooks.h>
+#include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/InferenceMode.h>
@@ -132,6 +134,16 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
   }
   rethrow_refusal();
   return found;
+}
+
+void Tracer::note_autograd() {
+  if (differentiating_) return;
+  autograd_clock_.push_back(at::sequence_number::peek());
+  met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
+}
+
+size_t Tracer::recorded_before(uint64_t sequence_number) const {
+  return size_t(std::upper_bound(autograd_clock_.begin(), autograd_clock_.end(), sequence_number) - autograd_clock_.begin());
 }
 
 Tensors Tracer::differentiate(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {

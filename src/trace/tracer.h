@@ -85,6 +85,11 @@ class Tracer {
   /// Knows nodes again that were recorded and forgotten, and the tangents that they read.
   void resume(const std::vector<Node>& nodes, const std::vector<Value>& tangents);
 
+  /// How many nodes the program had recorded when autograd made the node of this sequence number: tells which operator it belongs to.
+  size_t recorded_before(uint64_t sequence_number) const;
+  /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would run.
+  bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
+
   /// The tracer that this thread is recording with, or null.
   static Tracer* current();
 
@@ -102,6 +107,7 @@ class Tracer {
   int32_t storage_id(const c10::Storage& meta_storage);
   TracedInput make_twin(const at::Tensor& real, bool captured);
   c10::Storage twin_storage(const at::Tensor& real);
+  void note_autograd();
   void adopt_written_memory(FakeImpl& fake);
   void index_twins();
 
@@ -115,7 +121,10 @@ class Tracer {
   std::vector<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, size_t> twins_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
-  std::vector<int32_t> leaf_views_;                          ///< storages of inputs that are leaves with a gradient and views of a tensor without
+  std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
+  bool met_saved_tensor_hooks_ = false;
+  bool met_zeros_ = false;                                   ///< some fake is a zero tensor
+  std::vector<int32_t> leaf_views_;                          ///< storages of inputs with a gradient that lie on a leaf which is a view of a tensor without
   std::unordered_map<int32_t, at::Tensor> snapshots_;        ///< data of captures whose memory may die before the trace ends
 };
 

@@ -26,7 +26,7 @@ std::optional<std::string> uncompiled_kind(const at::Tensor& tensor) {
 c10::Storage Tracer::twin_storage(const at::Tensor& real) {
   std::optional<c10::Storage> shared;
   for (const TracedInput& input : inputs_) {
-    if (!input.real.defined() || !input.real.storage().is_alias_of(real.storage()) || surely_apart(placement_of(input.real), placement_of(real))) continue;
+    if (!input.real.defined() || !input.real.storage().is_alias_of(real.storage()) || surely_strangers(placement_of(input.real), placement_of(real))) continue;
     const c10::Storage& meta = as_fake(input.leaf)->meta.storage();
     if (shared && !shared->is_alias_of(meta)) throw RunEagerly("a tensor overlaps two others that do not overlap each other");
     shared = meta;
@@ -53,7 +53,7 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   if (real.requires_grad()) {
     input.leaf.set_requires_grad(true);
     graph_.meta(input.value).requires_grad = true;
-    if (real.is_leaf() && real.is_view()) leaf_views_.push_back(graph_.meta(input.value).storage);
+    if (real.is_view() && !real._base().requires_grad()) leaf_views_.push_back(graph_.meta(input.value).storage);
   }
   if (captured && real.requires_grad()) {
     input.end = end_at(input.leaf, real);

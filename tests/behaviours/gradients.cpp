@@ -144,6 +144,7 @@ Tensors halves_a_gradient(const Tensors& in) {
   return {y.sin() * in[0] + y, y.exp()};
 }
 
+const bool versions = give_versions<StashesItsOutput>();
 const bool rows = add_rows({
     {"E1", {{[](const Tensors& in) { return Tensors{in[0].cos(), in[1].cos(), in[0] * in[1]}; }, every_combination()}}},
     {"E3",
@@ -157,7 +158,7 @@ const bool rows = add_rows({
     {.id = "E11", .check = saved_pieces_make_no_cycle},
     {.id = "E13", .check = tangents_have_one_owner},
     {"E14", {{[](const Tensors& in) { return Tensors{StashesItsOutput::apply(in[0])}; }, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {.compiled = false, .write_outputs = false}}}},
-    {"E15", {{halves_a_gradient, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}}}, {}, "", "libtorch has no checkpointed regions in C++; the hook is held"},
+    {"E15", {{halves_a_gradient, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {}, false}}, {}, "", "libtorch has no checkpointed regions in C++; the hook is held"},
     {.id = "E16", .waits_for = "graph hooks"},
 });
 

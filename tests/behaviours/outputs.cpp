@@ -86,6 +86,7 @@ struct HalfGradient : torch::autograd::Function<HalfGradient> {
 const auto one_leaf = both([](bool rg) { return leaves({{3}}, {rg}); });
 const Expectations of_its_own = {.write_outputs = false, .same_bases = false};
 
+const bool versions = give_versions<HalfGradient>();
 const bool rows = add_rows({
     {"D1",
      {{[](const Tensors& in) { return Tensors{in[0].view({-1})}; }, squares(1)},

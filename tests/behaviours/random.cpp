@@ -73,6 +73,7 @@ void the_seed_decides() {
 
 const auto one_vector = both([](bool rg) { return leaves({{16}}, {rg}); });
 
+const bool versions = give_versions<NoisyGradient>();
 const bool rows = add_rows({
     {"I1", {{dropped, one_vector}}},
     {.id = "I3", .check = draws_anew_at_every_call, .does_not_apply = "graphs hold no seed and offset; draws are libtorch's own"},

@@ -20,6 +20,7 @@ struct Case {
   Callable fn;
   std::vector<Maker> inputs;
   Expectations expect = {};
+  bool cached = true;                        ///< false: it runs code that has no name
 };
 
 struct Row {
@@ -32,6 +33,13 @@ struct Row {
 
 /// Makes each row a test `Behaviours.<id>` and a line of the table that is printed behind the last one.
 bool add_rows(std::vector<Row> rows);
+
+/// Versions for custom functions of rows, which are in no cache without.
+template <class... Functions>
+bool give_versions() {
+  (register_function<Functions>("1"), ...);
+  return true;
+}
 
 /// Runs one case; what ran uncompiled, and why, is said in the table.
 void hold(const Case& c);

@@ -1,4 +1,4 @@
-// Random programs, eager and compiled, on a fixed seed, by the program `tandem` as a user runs it.
+// Random programs, eager and compiled, on a fixed seed and on a new one, by the program `tandem` as a user runs it.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdio>
+#include <random>
 
 namespace {
 
@@ -47,6 +48,14 @@ void expect_no_difference(uint64_t seed, uint64_t first) {
 class FixedSeed : public testing::TestWithParam<uint64_t> {};
 TEST_P(FixedSeed, ProgramsDoAsInEager) { expect_no_difference(fixed_seed, GetParam() * programs_a_test); }
 INSTANTIATE_TEST_SUITE_P(Programs, FixedSeed, testing::Range<uint64_t>(0, 10));
+
+class NewSeed : public testing::TestWithParam<uint64_t> {};
+TEST_P(NewSeed, ProgramsDoAsInEager) {
+  const uint64_t seed = std::random_device()();
+  std::printf("new seed %llu\n", static_cast<unsigned long long>(seed));
+  expect_no_difference(seed, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Programs, NewSeed, testing::Range<uint64_t>(0, 2));
 
 TEST(Fuzz, RunsAlikeWithManyThreadsAndJobs) {
   const Json one = Json::parse(fuzz("--seed 4 --programs 600 --json", "OMP_NUM_THREADS=1").output);

@@ -32,6 +32,27 @@ TEST(Constants, ALoneFactoryStays) {
   EXPECT_EQ(fold_constants(w.graph).nodes().size(), 2u);
 }
 
+TEST(Constants, UnsetMemoryIsNoConstant) {
+  Writer w;
+  Value x = w.input({2});
+  Value unset = w.call("aten::empty_like", {w.constant(at::ones({2}, at::kDouble))});
+  w.graph.set_outputs({w.call("aten::copy", {unset, x})});
+  Graph graph = fold_constants(w.graph);
+  EXPECT_TRUE(has_call(graph, "aten::empty_like"));
+  EXPECT_EQ(graph.constants().size(), 1u);
+}
+
+TEST(Constants, AnErrorIsLeftToTheRun) {
+  Writer w;
+  Value x = w.input({2});
+  Value empty = w.constant(at::empty({0}, at::kDouble)), rows = w.constant(at::zeros({2}, at::kLong));
+  Value wrong = w.call("aten::index_select", {empty, number(int64_t(0)), rows});
+  w.graph.set_outputs({w.call("aten::mul.Tensor", {x, wrong})});
+  Graph graph = fold_constants(w.graph);
+  EXPECT_TRUE(has_call(graph, "aten::index_select"));
+  EXPECT_THROW(graph.run({at::ones({2}, at::kDouble)}), c10::Error);
+}
+
 TEST(Constants, WhatLeavesTheGraphIsMadeAnewInEveryRun) {
   Writer w;
   Value c = w.constant(at::ones({2}, at::kDouble));

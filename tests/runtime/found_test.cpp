@@ -264,6 +264,16 @@ TEST(Found, ACapturedTensorIsTransposedAndAskedForItsSizes) {
   EXPECT_EQ(captured.sizes(), eager.sizes());
 }
 
+TEST(Found, ACapturedTensorStartsToRequireGradAndIsAskedForAGradient) {
+  auto program = [](at::Tensor& w) {
+    return Callable([&w](const Tensors&) { at::add_out(w, w, w); w.requires_grad_(); return Tensors{torch::autograd::grad({w.sum()}, {w})[0]}; });
+  };
+  at::Tensor eager = torch::randn({2}), captured = eager.clone();
+  Compiled fast(program(captured), {});
+  EXPECT_TRUE(test::same_values(fast({})[0], program(eager)({})[0]));
+  EXPECT_TRUE(at::equal(captured, eager) && captured.requires_grad());
+}
+
 TEST(Found, AResultIsResizedWhileAViewOfItIsRead) {
   expect_same(plain, [](const Tensors& v) { at::Tensor y = v[0].sum(), z = y.detach(); return Tensors{at::add_out(y, z, v[1])}; });
 }

@@ -50,15 +50,16 @@ void index_select(ShapeCall& call) {
   const at::Tensor &self = call.tensor(0), &index = call.tensor(2);
   int64_t dim = at::maybe_wrap_dim(call.integer(1), self.dim());
   TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
+  TORCH_CHECK(self.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
   Dims sizes(self.sizes().begin(), self.sizes().end());
   if (!sizes.empty()) sizes[dim] = index.numel();
   call.give(make_meta(sizes, self.scalar_type()));
 }
 
-/// Meta kernels look at the first row, which may not be there.
+/// Meta kernels look at the first row, which may not be there; they have the error for rows of another dtype.
 void rows_changed(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  if (self.numel() == 0 || call.tensor(2).numel() == 0) call.give(contiguous_like(self));
+  if (self.scalar_type() == call.tensor(3).scalar_type() && (self.numel() == 0 || call.tensor(2).numel() == 0)) call.give(contiguous_like(self));
 }
 
 void masked_scatter_backward(ShapeCall& call) { call.give(make_meta(call.integers(2), call.tensor(0).scalar_type())); }

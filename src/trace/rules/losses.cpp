@@ -33,9 +33,10 @@ void like_input_loss(ShapeCall& call) {
 }
 
 void contiguous_gradient(ShapeCall& call) { call.give(contiguous_like(call.tensor(1))); }
-/// The kernels begin with zeros like the input, which are laid out anew where the others broadcast it.
+/// The kernels begin with zeros like the input, which are laid out anew where the others broadcast it. Whether they take several dtypes is theirs to say.
 void contiguous_gradient_of_pair(ShapeCall& call) {
   const at::Tensor &output_gradient = call.tensor(0), &self = call.tensor(1), &target = call.tensor(2);
+  if (self.scalar_type() != target.scalar_type() || self.scalar_type() != output_gradient.scalar_type()) return;
   if (self.sizes() == at::infer_size(at::infer_size(self.sizes(), target.sizes()), output_gradient.sizes())) contiguous_gradient(call);
   else call.give(iterated(self.scalar_type(), {&self, &target, &output_gradient}));
 }

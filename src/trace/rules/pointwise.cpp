@@ -8,6 +8,14 @@ namespace {
 at::ScalarType real_of(at::ScalarType dtype) { return c10::isComplexType(dtype) ? c10::toRealValueType(dtype) : dtype; }
 
 void same(ShapeCall& call) { call.give(iterated(call.tensor(0).scalar_type(), {&call.tensor(0)})); }
+/// Their kernels take no truth values, and say so.
+void activation(ShapeCall& call) {
+  if (call.tensor(0).scalar_type() != at::kBool) same(call);
+}
+void filled(ShapeCall& call) {
+  const at::Tensor &self = call.tensor(0), &mask = call.tensor(1);
+  if (mask.scalar_type() == at::kBool) call.give(make_meta(at::infer_size(self.sizes(), mask.sizes()), self.scalar_type()));
+}
 void magnitude(ShapeCall& call) { call.give(iterated(real_of(call.tensor(0).scalar_type()), {&call.tensor(0)})); }
 void angle(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
@@ -101,7 +109,10 @@ void plain_pair(ShapeCall& call) {
   const at::Tensor &a = call.tensor(0), &b = call.tensor(1);
   if (!is_plain(a) || (call.arguments.size() > 2 && is_complex_number(call.arguments[2]))) return;
   bool alike = is_plain(b) && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && !b.unsafeGetTensorImpl()->is_wrapped_number();
-  if (alike || (is_real_number(b) && a.dim() > 0)) call.give(contiguous_like(a));
+  if (!alike && (!is_real_number(b) || a.dim() == 0)) return;
+  // Beside a number TensorIterator looks at all strides, those of dimensions of one element too.
+  at::Tensor made = contiguous_like(a);
+  if (alike || made.strides() == a.strides()) call.give(std::move(made));
 }
 
 constexpr Row rows[] = {
@@ -120,11 +131,13 @@ constexpr Row rows[] = {
     {"aten::gelu_backward", plain_pair},
     {"aten::silu_backward", plain_pair},
     {"aten::threshold_backward", plain_pair},
-    {"aten::relu", same},
-    {"aten::relu6", same},
-    {"aten::hardtanh", same},
-    {"aten::hardswish", same},
+    {"aten::relu", activation},
+    {"aten::relu6", activation},
+    {"aten::hardtanh", activation},
+    {"aten::hardswish", activation},
     {"aten::nan_to_num", same},
+    {"aten::masked_fill.Scalar", filled},
+    {"aten::masked_fill.Tensor", filled},
     {"aten::_conj_physical", same},
     {"aten::abs", magnitude},
     {"aten::angle", angle},

@@ -1,0 +1,158 @@
+#include "base/machine.h"
+
+#include <ATen/Version.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+// ---- the processor
+
+/// Lines of /proc/cpuinfo that name the model, on the architectures that write them; clock rates, microcode and numbers of cores are no part of it.
+constexpr std::string_view model_lines[] = {"vendor_id", "cpu family", "model", "model name", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"};
+
+/// Flags of x86 that are instruction sets; the others tell of the kernel, of mitigations and of virtual machines.
+constexpr std::string_view instruction_sets[] = {"sse", "ssse", "avx", "fma", "f16c", "bmi", "amx", "popcnt", "abm", "movbe", "aes", "pclmul", "vaes", "vpclmul", "gfni", "sha_ni", "adx"};
+
+std::string instruction_sets_among(const std::string& flags) {
+  std::vector<std::string> found;
+  std::istringstream words(flags);
+  for (std::string word; words >> word;)
+    if (std::any_of(std::begin(instruction_sets), std::end(instruction_sets), [&](std::string_view set) { return word.starts_with(set); })) found.push_back(word);
+  std::sort(found.begin(), found.end());
+  std::string joined;
+  for (const std::string& word : found) joined += ' ' + word;
+  return joined;
+}
+
+std::string read_cpu() {
+  std::ifstream processors("/proc/cpuinfo");
+  std::string text;
+  // The first processor speaks for all.
+  for (std::string line; std::getline(processors, line) && !line.empty();) {
+    const size_t colon = std::min(line.find(':'), line.size());
+    const std::string name = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1), value = line.substr(std::min(colon + 1, line.size()));
+    if (std::find(std::begin(model_lines), std::end(model_lines), name) != std::end(model_lines)) text += name + ':' + value + '\n';
+    if (name == "Features") text += "features:" + value + '\n';
+    if (name == "flags") text += "features:" + instruction_sets_among(value) + '\n';
+  }
+  return text;
+}
+
+// ---- build ids
+
+constexpr uint32_t gnu_build_id = 3;   ///< NT_GNU_BUILD_ID
+
+struct LoadedObject {
+  uintptr_t address;                         ///< which object is asked for: the one that this lies in
+  std::string build_id;
+};
+
+bool contains(const dl_phdr_info& object, uintptr_t address) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const auto& segment = object.dlpi_phdr[i];
+    const uintptr_t begin = object.dlpi_addr + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && address >= begin && address - begin < segment.p_memsz) return true;
+  }
+  return false;
+}
+
+std::string hex(const unsigned char* bytes, size_t count) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += {digits[bytes[i] >> 4], digits[bytes[i] & 15]};
+  return text;
+}
+
+std::string build_id_in(const char* notes, size_t size) {
+  auto padded = [](size_t length) { return (length + 3) & ~size_t(3); };
+  while (size >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) header;
+    std::memcpy(&header, notes, sizeof(header));
+    const size_t whole = sizeof(header) + padded(header.n_namesz) + padded(header.n_descsz);
+    if (whole > size) break;
+    const char* name = notes + sizeof(header);
+    if (header.n_type == gnu_build_id && header.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0)
+      return hex(reinterpret_cast<const unsigned char*>(name + padded(header.n_namesz)), header.n_descsz);
+    notes += whole;
+    size -= whole;
+  }
+  return {};
+}
+
+int look_at(dl_phdr_info* object, size_t, void* wanted) {
+  auto& asked = *static_cast<LoadedObject*>(wanted);
+  if (!contains(*object, asked.address)) return 0;
+  for (int i = 0; i < object->dlpi_phnum && asked.build_id.empty(); ++i) {
+    const auto& segment = object->dlpi_phdr[i];
+    if (segment.p_type == PT_NOTE) asked.build_id = build_id_in(reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
+  }
+  return 1;
+}
+
+/// The build id of the program or library that holds this function; empty when it has none.
+template <class Function>
+std::string build_id_around(Function* function) {
+  LoadedObject asked{reinterpret_cast<uintptr_t>(function), {}};
+  dl_iterate_phdr(look_at, &asked);
+  return asked.build_id;
+}
+
+std::string read_libtorch() {
+  std::string text = std::string("version ") + TORCH_VERSION + '\n' + at::show_config();
+  if (!text.ends_with('\n')) text += '\n';
+  const std::string id = build_id_around(&at::show_config);
+  return id.empty() ? text : text + "build id " + id + '\n';
+}
+
+std::string read_tandem() {
+  const std::string id = build_id_around(&read_libtorch);
+  return id.empty() ? "" : "version " TANDEM_VERSION "\nbuild id " + id + '\n';
+}
+
+}  // namespace
+
+const std::string& cpu_identity() {
+  static const auto& text = *new std::string(read_cpu());
+  return text;
+}
+
+std::string gpu_identity(int index) {
+  // libtorch's CUDA half has loaded the driver; asking it needs none of CUDA's headers.
+  constexpr int major_capability = 75, minor_capability = 76;
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (!driver) return "unknown\n";
+  auto find_device = reinterpret_cast<int (*)(int*, int)>(dlsym(driver, "cuDeviceGet"));
+  auto read_name = reinterpret_cast<int (*)(char*, int, int)>(dlsym(driver, "cuDeviceGetName"));
+  auto read_attribute = reinterpret_cast<int (*)(int*, int, int)>(dlsym(driver, "cuDeviceGetAttribute"));
+  int device = 0, major = 0, minor = 0;
+  char name[256] = "unknown";
+  if (find_device && read_name && read_attribute && find_device(&device, index) == 0) {
+    read_name(name, sizeof(name), device);
+    read_attribute(&major, major_capability, device);
+    read_attribute(&minor, minor_capability, device);
+  }
+  dlclose(driver);
+  return std::string(name) + ", compute capability " + std::to_string(major) + '.' + std::to_string(minor) + '\n';
+}
+
+const std::string& libtorch_identity() {
+  static const auto& text = *new std::string(read_libtorch());
+  return text;
+}
+
+const std::string& tandem_identity() {
+  static const auto& text = *new std::string(read_tandem());
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,44 @@
+/// A conversation with a Redis server that ends in time.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "cache/remote_url.h"
+
+namespace tandem::cache {
+
+struct RedisReply {
+  enum class Kind : uint8_t { Nothing, Bytes, Done, Refused } kind = Kind::Nothing;
+  std::string text;                          ///< Bytes: the value; Refused: the server's code, such as OOM or WRONGTYPE, and no more, since servers repeat arguments
+};
+
+/// Connects, gives the password and chooses the database when it is first asked, and again after any trouble. For one thread at a time, which must have blocked
+/// SIGPIPE: the client library writes to sockets without a thought for it.
+class RedisConnection {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Command = std::vector<std::string>;
+
+  /// Throws Error when Tandem was built without hiredis. A value longer than `largest` is not read to its end.
+  RedisConnection(RemoteAddress address, size_t largest);
+  ~RedisConnection();
+  RedisConnection(RedisConnection&&) noexcept;
+
+  /// One reply for each command, sent together. Throws Error, whose text is the end of a sentence ("refused the password"), when they are not all there by then;
+  /// resolving the host's name is the one step that may take longer.
+  std::vector<RedisReply> ask(const std::vector<Command>& commands, Clock::time_point until);
+
+ private:
+  struct Context;
+
+  void connect(Clock::time_point until);
+  std::vector<RedisReply> exchange(const std::vector<Command>& commands, Clock::time_point until);
+
+  RemoteAddress address_;
+  size_t largest_;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace tandem::cache

@@ -1,0 +1,22 @@
+/// The parts of a graph that are no graph: metas, tensors and other constants, as bytes.
+#pragma once
+
+#include <tandem/graph.h>
+
+#include "graph/wire.h"
+
+namespace tandem {
+
+void write_meta(Writer& writer, const TensorMeta& meta);
+/// Throws Error unless memory can hold such a tensor.
+TensorMeta read_meta(Reader& reader);
+
+/// The elements, with a geometry that begins at their memory's first; throws Error where these bytes would not be all of that memory.
+void write_tensor(Writer& writer, const at::Tensor& tensor);
+at::Tensor read_tensor(Reader& reader);
+
+/// What an operator is given besides tensors; throws Error on what has no bytes, such as a generator.
+void write_constant(Writer& writer, const c10::IValue& constant);
+c10::IValue read_constant(Reader& reader);
+
+}  // namespace tandem

@@ -1,0 +1,35 @@
+/// What `register_function` and `register_library` were told.
+#pragma once
+
+#include <tandem/versions.h>
+
+#include <map>
+#include <optional>
+#include <typeindex>
+
+namespace tandem {
+
+/// A custom autograd function that has a version.
+struct VersionedFunction {
+  std::string version;
+  detail::ContextOf context = nullptr;       ///< what its forward left for its backward
+};
+
+/// By the type of its node; nothing when it was not registered.
+std::optional<VersionedFunction> find_function(const std::type_info& node);
+
+/// `Scale` for the node of the custom function Scale; the type's own name for any other node, less libtorch's usual prefix.
+std::string node_type_name(const std::type_info& node);
+/// Whether this is the node of a custom function: its type is torch::autograd::CppNode<...>.
+bool is_custom_function(const std::type_info& node);
+
+/// Versions by name, of all that were registered.
+std::multimap<std::string, std::string> function_versions();
+std::map<std::string, std::string> library_versions();
+
+/// The part before "::".
+std::string library_of(const std::string& op);
+/// Whether a library is libtorch's own, whose version is libtorch's.
+bool belongs_to_libtorch(const std::string& library);
+
+}  // namespace tandem

@@ -1,0 +1,97 @@
+// An entry to what the cache stores of it, and back.
+#include "runtime/cacheability.h"
+#include "runtime/entry.h"
+#include "runtime/option_rows.h"
+
+#include "base/machine.h"
+
+namespace tandem {
+namespace {
+
+std::string first_obstacle(const cache::StoredOrder& order) {
+  for (const Graph* graph : {&order.halves.forward, &order.halves.backward})
+    if (std::string found = find_obstacle(*graph); !found.empty()) return found;
+  for (const cache::StoredBackward& backward : order.backwards)
+    if (std::string found = find_obstacle(backward.graph); !found.empty()) return found;
+  for (const cache::StoredOrder& above : order.above)
+    if (std::string found = first_obstacle(above); !found.empty()) return found;
+  return {};
+}
+
+/// Where it lies in memory is left out: new contents of an input are computed beside it.
+bool same_kind(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.sizes && a.dtype == b.dtype && a.device == b.device; }
+
+}  // namespace
+
+/// What of a stored entry is not what this call needs, as the end of a sentence; the key says that all of it is, and this does not take its word.
+std::string Entry::misfit(const cache::StoredEntry& entry) const {
+  const Graph &forward = entry.first.halves.forward, &trace = traced_.tracer->graph();
+  if (forward.inputs().size() != trace.inputs().size() || forward.inputs().size() != graph_inputs()) return "takes another number of inputs";
+  for (size_t i = 0; i < forward.inputs().size(); ++i)
+    if (!same_geometry(forward.meta(forward.inputs()[i]), trace.meta(trace.inputs()[i]))) return "takes inputs of other geometry";
+  if (entry.first.returned != plan.returned.size() || forward.outputs().size() != plan.returned.size() + entry.first.halves.saved.size()) return "returns another number of tensors";
+  for (size_t i = 0; i < plan.returned.size(); ++i)
+    if (const Value made = forward.outputs()[i]; made && !same_kind(forward.meta(made), trace.meta(traced_.tracer->value_of(plan.returned[i])))) return "returns tensors of another kind";
+  if (trains == entry.first.halves.backward.empty()) return "is differentiated otherwise";
+  if (trains && entry.first.expected != expected_variant(first_order(traced_, plan))) return "expects other tangents";
+  return {};
+}
+
+void Entry::restore(const cache::Found& found) {
+  const cache::StoredEntry& entry = found.entry;
+  if (std::string why = misfit(entry); !why.empty()) throw Error("it " + why);
+  first_ = std::make_unique<Derivative>(*this, first_order(traced_, plan), entry.first, found.artifacts);
+  nodes_recorded_ = entry.nodes_recorded;
+  eager_saved_bytes_ = entry.eager_saved_bytes;
+  reads_offsets_ = entry.reads_offsets;
+  joint_seconds_ = entry.trace_seconds;
+  forward_seconds_ = entry.forward_seconds;
+  backward_seconds_ = entry.backward_seconds;
+  note_halves();
+}
+
+std::shared_ptr<Executable> Entry::load(const std::string& artifact, const std::map<std::string, std::string>& artifacts, const Graph& graph, Part part, size_t order) const {
+  if (has_own_compiler(part)) return compile(graph, part, order);
+  auto bytes = artifacts.find(artifact);
+  if (bytes == artifacts.end()) throw Error("its code is not there");
+  auto code = find_backend(options_.backend)->load({bytes->second.begin(), bytes->second.end()});
+  if (!code) throw Error("backend " + options_.backend + " cannot load its code");
+  return code;
+}
+
+void Entry::remember() {
+  if (!remembered_.saves()) return;
+  try {
+    std::map<std::string, std::string> artifacts;
+    cache::StoredEntry entry;
+    auto first = first_->stored(artifacts);
+    if (!first) return remembered_.bypass("backend " + options_.backend + " has no artifacts");
+    entry.first = std::move(*first);
+    if (std::string obstacle = first_obstacle(entry.first); !obstacle.empty()) return remembered_.bypass(obstacle);
+    describe(entry);
+    remembered_.save(std::move(entry), artifacts);
+  } catch (const CacheError&) {
+    throw;
+  } catch (const Error& error) {
+    remembered_.bypass(error.what());
+  } catch (const std::exception& error) {
+    remembered_.fail(error.what());
+  }
+}
+
+void Entry::describe(cache::StoredEntry& entry) const {
+  entry.components = remembered_.fingerprint().components;
+  entry.contract = plan.contract.to_string();
+  entry.options = options_text(options_);
+  entry.backend = options_.backend;
+  if (!has_own_compiler(Part::Forward)) entry.backend_version = find_backend(options_.backend)->version();
+  entry.machine = cpu_identity();
+  entry.nodes_recorded = nodes_recorded_;
+  entry.eager_saved_bytes = eager_saved_bytes_;
+  entry.reads_offsets = reads_offsets_;
+  entry.trace_seconds = joint_seconds_;
+  entry.forward_seconds = forward_seconds_;
+  entry.backward_seconds = backward_seconds_;
+}
+
+}  // namespace tandem

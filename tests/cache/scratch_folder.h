@@ -1,0 +1,47 @@
+/// A new folder for a test, gone afterwards with all that is in it.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+class ScratchFolder {
+ public:
+  ScratchFolder() : inherited_(getenv(kVariable)) {
+    std::string name = (std::filesystem::temp_directory_path() / "tandem-cache-XXXXXX").string();
+    path_ = inherited_ ? inherited_ : mkdtemp(name.data());
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    if (inherited_) return;
+    unsetenv(kVariable);
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
+      if (entry.is_directory() && !entry.is_symlink()) std::filesystem::permissions(entry, std::filesystem::perms::owner_all, ignored);
+    }
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  /// Programs that this one starts have this same folder, and leave it to this one to remove it.
+  void share() const { setenv(kVariable, path_.c_str(), 1); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  static constexpr const char* kVariable = "TANDEM_TEST_SCRATCH";
+
+  const char* inherited_;
+  std::filesystem::path path_;
+};
+
+inline std::string read_bytes(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << bytes;
+}

@@ -1,0 +1,68 @@
+// What the comparison lines up: orders above a conceded gradient, and the steps of a program that somebody reads.
+#include "fuzz/observe.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace tandem::fuzz {
+namespace {
+
+Seen begins(size_t order) { return {"gradient of order " + std::to_string(order), "", has_gradients}; }
+Seen gradient(size_t order, double value, bool requires_grad) {
+  return {"gradient of order " + std::to_string(order), "", requires_grad ? "Double[] requires_grad" : "Double[] leaf", "", "", "", torch::full({}, value, at::kDouble), Exactness::Rounded, false};
+}
+
+std::optional<Mismatch> compare(std::vector<Seen> want, std::vector<Seen> got) {
+  std::set<std::string> concessions;
+  return difference(Expected{{std::move(want)}}, {std::move(got)}, concessions);
+}
+
+TEST(Alignment, OrdersAboveAConstantZeroAreLeftOut) {
+  const std::vector<Seen> eager = {begins(1), gradient(1, 0, false), begins(1), gradient(1, 2, true), begins(2), gradient(2, 3, false)};
+  std::vector<Seen> compiled = {begins(1), gradient(1, 0, true), begins(2), gradient(2, 0, false), begins(1), gradient(1, 2, true), begins(2), gradient(2, 3, false)};
+  EXPECT_FALSE(compare(eager, compiled));
+  EXPECT_FALSE(compare(compiled, eager));
+  compiled.back() = gradient(2, 4, false);
+  EXPECT_TRUE(compare(eager, compiled)) << "the next turn is compared";
+  EXPECT_TRUE(compare({begins(1), gradient(1, 1, false)}, {begins(1), gradient(1, 1, true), begins(2), gradient(2, 0, false)})) << "only zeros may be constants";
+}
+
+size_t row_of(const std::string& text) {
+  for (size_t r = 0; r < rows().size(); ++r)
+    if (rows()[r].text == text) return r;
+  throw std::runtime_error("no row " + text);
+}
+
+Program with_steps(std::vector<Step> steps, std::vector<size_t> outputs) {
+  Given given;
+  given.dtype = at::kDouble;
+  given.sizes = {3};
+  return {{given}, std::move(steps), std::move(outputs)};
+}
+
+TEST(Alignment, AWriteToACopyOfAnotherDtypeIsReadByNobody) {
+  const Program program = with_steps({{row_of("t[0].to(at::kFloat)"), {0}, {}, false, {1}}, {row_of("t[0].sin_()"), {1}, {}, false, {2}}}, {0});
+  EXPECT_TRUE(without_unread(program).steps.empty());
+}
+
+TEST(Alignment, AWriteThroughAViewIsRead) {
+  const Program program = with_steps({{row_of("t[0].alias()"), {0}, {}, false, {1}}, {row_of("t[0].sin_()"), {1}, {}, false, {2}}}, {0});
+  EXPECT_EQ(without_unread(program).steps.size(), 2u);
+}
+
+TEST(Alignment, RandomNumbersAreDrawnThoughNobodyReadsThem) {
+  const Program program = with_steps({{row_of("at::exp(t[0])"), {0}, {}, false, {1}}, {row_of("t[0].uniform_()"), {1}, {}, false, {2}}}, {0});
+  torch::manual_seed(3);
+  const at::Tensor before = torch::rand({1});
+  torch::manual_seed(3);
+  EXPECT_EQ(without_unread(program).steps.size(), 2u);
+  EXPECT_TRUE(at::equal(torch::rand({1}), before)) << "asking draws none itself";
+}
+
+TEST(Alignment, AStepThatEagerRefusesIsLeftOutWhereNobodyReadsItsTarget) {
+  const Program program = with_steps({{row_of("at::exp(t[0])"), {0}, {}, false, {1}}, {row_of("t[0].t()"), {1}, {}, false, {2}}, {row_of("t[0].addmm_(t[1], t[2])"), {1, 0, 0}, {}, false, {3}}}, {0});
+  EXPECT_TRUE(without_unread(program).steps.empty());
+}
+
+}  // namespace
+}  // namespace tandem::fuzz
