@@ -87,7 +87,8 @@ std::optional<Mismatch> difference(const Expected& expected, const Observation& 
       Expected lower{without_orders_above(expected.eager, k)};
       if (expected.copies) lower.copies = without_orders_above(*expected.copies, k);
       const Observation lower_got = without_orders_above(got, k);
-      if (lower.eager.seen.size() != expected.eager.seen.size() || lower_got.seen.size() != got.seen.size()) return difference(lower, lower_got, concessions);
+      const bool lowers_copies = expected.copies && lower.copies->seen.size() != expected.copies->seen.size();
+      if (lower.eager.seen.size() != expected.eager.seen.size() || lowers_copies || lower_got.seen.size() != got.seen.size()) return difference(lower, lower_got, concessions);
     }
     const bool eager_refuses = want->seen[k].facts == refused_gradients;
     // Eager also keeps what its backward does not read. A function that answers must answer as if nothing that is read had been written.

@@ -77,7 +77,8 @@ class Trial {
     } catch (const std::exception&) {
       if (would_write(row) && !step.arguments.empty()) effect.written.assign(step.arguments.begin(), row.nothing ? step.arguments.end() : step.arguments.begin() + 1);
     }
-    effect.draws = !at::equal(state, random_state());
+    // On other data it may draw where it does not here.
+    effect.draws = row.kind == Kind::Random || !at::equal(state, random_state());
     effects.push_back(std::move(effect));
     for (size_t r = 0; r < step.results.size(); ++r) {
       if (pool_.size() <= step.results[r]) pool_.resize(step.results[r] + 1);
