@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,7 +12,9 @@
 class ScratchFolder {
  public:
   ScratchFolder() : inherited_(getenv(kVariable)) {
-    std::string name = (std::filesystem::temp_directory_path() / "tandem-cache-XXXXXX").string();
+    // Tests of root's that become somebody else could not enter a TMPDIR of root's own.
+    const std::filesystem::path parent = geteuid() == 0 ? std::filesystem::path("/tmp") : std::filesystem::temp_directory_path();
+    std::string name = (parent / "tandem-cache-XXXXXX").string();
     path_ = inherited_ ? inherited_ : mkdtemp(name.data());
   }
   ScratchFolder(const ScratchFolder&) = delete;
