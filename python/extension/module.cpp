@@ -18,16 +18,19 @@ using namespace pybind11::literals;
 
 void bind_options(py::module_& m) {
   py::class_<CacheOptions>(m, "CacheOptions", "Where compiled code is remembered.")
-      .def(py::init([](bool enabled, bool strict, bool local, std::filesystem::path directory, std::string remote, std::string remote_namespace, std::string signing_key,
+      .def(py::init([](bool enabled, bool strict, bool local, std::optional<std::filesystem::path> directory, std::string remote, std::string remote_namespace, std::string signing_key,
                        uint64_t max_bytes) {
-             return CacheOptions{enabled, strict, local, std::move(directory), std::move(remote), std::move(remote_namespace), std::move(signing_key), max_bytes};
+             return CacheOptions{enabled, strict, local, directory.value_or(""), std::move(remote), std::move(remote_namespace), std::move(signing_key), max_bytes};
            }),
-           py::kw_only(), "enabled"_a = true, "strict"_a = false, "local"_a = true, "directory"_a = std::filesystem::path(), "remote"_a = "", "remote_namespace"_a = "tandem",
+           py::kw_only(), "enabled"_a = true, "strict"_a = false, "local"_a = true, "directory"_a = py::none(), "remote"_a = "", "remote_namespace"_a = "tandem",
            "signing_key"_a = "", "max_bytes"_a = CacheOptions().max_bytes)
       .def_readwrite("enabled", &CacheOptions::enabled)
       .def_readwrite("strict", &CacheOptions::strict)
       .def_readwrite("local", &CacheOptions::local)
-      .def_readwrite("directory", &CacheOptions::directory)
+      // Python's empty path is the working folder, so a folder that is not given is None.
+      .def_property(
+          "directory", [](const CacheOptions& o) { return o.directory.empty() ? std::nullopt : std::optional(o.directory); },
+          [](CacheOptions& o, const std::optional<std::filesystem::path>& directory) { o.directory = directory.value_or(""); })
       .def_readwrite("remote", &CacheOptions::remote)
       .def_readwrite("remote_namespace", &CacheOptions::remote_namespace)
       .def_readwrite("signing_key", &CacheOptions::signing_key)

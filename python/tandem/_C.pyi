@@ -127,7 +127,7 @@ class CacheOptions:
     enabled: bool
     strict: bool
     local: bool
-    directory: Path
+    directory: Path | None
     remote: str
     remote_namespace: str
     signing_key: str
@@ -138,7 +138,7 @@ class CacheOptions:
         enabled: bool = ...,
         strict: bool = ...,
         local: bool = ...,
-        directory: str | Path = ...,
+        directory: str | Path | None = ...,
         remote: str = ...,
         remote_namespace: str = ...,
         signing_key: str = ...,
