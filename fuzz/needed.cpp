@@ -29,6 +29,13 @@ class Roots {
 /// Whether a step that eager refuses would write into its first arguments.
 bool would_write(const Row& row) { return row.kind == Kind::Write || row.kind == Kind::Shape; }
 
+/// Of this argument the row reads sizes, dtype and layout.
+bool reads_sizes_alone(const Row& row, size_t argument) {
+  const std::string operand = "(t[" + std::to_string(argument) + "]";
+  const std::string_view text = row.text;
+  return text.find("_as" + operand) != text.npos || text.find("_like" + operand) != text.npos;
+}
+
 std::vector<uint32_t> versions_of(const Tensors& tensors) {
   std::vector<uint32_t> versions;
   for (const at::Tensor& t : tensors) versions.push_back(t.defined() ? t._version() : 0);
@@ -105,18 +112,29 @@ Program without_unread(const Program& program) {
   std::set<size_t> live;
   for (size_t place : program.outputs) live.insert(trial.roots.of(place));
   for (size_t k = 0; k < program.given.size(); ++k) live.insert(trial.roots.of(k));
-  std::set<size_t> read(program.outputs.begin(), program.outputs.end());
+  std::set<size_t> read(program.outputs.begin(), program.outputs.end()), described;
   Program needed = program;
   needed.steps.clear();
   for (size_t s = program.steps.size(); s-- > 0;) {
     const Step& step = program.steps[s];
     const Trial::Effect& effect = trial.effects[s];
-    auto is_read = [&](size_t place) { return read.contains(place); };
+    auto any_in = [](const std::vector<size_t>& places, const std::set<size_t>& wanted) {
+      return std::any_of(places.begin(), places.end(), [&](size_t place) { return wanted.contains(place); });
+    };
     auto is_live = [&](size_t place) { return live.contains(trial.roots.of(place)); };
-    if (!effect.draws && std::none_of(step.results.begin(), step.results.end(), is_read) && std::none_of(effect.written.begin(), effect.written.end(), is_live)) continue;
-    read.insert(step.arguments.begin(), step.arguments.end());
-    for (size_t place : step.arguments) live.insert(trial.roots.of(place));
+    const bool matters = effect.draws || any_in(step.results, read) || std::any_of(effect.written.begin(), effect.written.end(), is_live);
+    if (!matters && !any_in(step.results, described)) continue;
     needed.steps.insert(needed.steps.begin(), step);
+    needed.steps.front().on_ones = !matters && rows()[step.row].kind == Kind::Value;
+    for (size_t a = 0; a < step.arguments.size(); ++a) {
+      const size_t place = step.arguments[a];
+      if (!matters || reads_sizes_alone(rows()[step.row], a)) {
+        described.insert(place);
+      } else {
+        read.insert(place);
+        live.insert(trial.roots.of(place));
+      }
+    }
   }
   return needed;
 }

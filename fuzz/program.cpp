@@ -58,6 +58,8 @@ Tensors interpret(const Program& program, Tensors pool) {
   for (const Step& step : program.steps) {
     Tensors arguments;
     for (size_t place : step.arguments) arguments.push_back(place < pool.size() ? pool[place] : at::Tensor());
+    if (step.on_ones)
+      for (at::Tensor& argument : arguments) argument = at::ones_like(argument);
     Tensors results;
     {
       at::AutoGradMode mode(!step.no_grad && at::GradMode::is_enabled());

@@ -33,6 +33,7 @@ class Planner {
   void find_written_storages() {
     for (size_t n = 0; n < traced_.forward_nodes; ++n) {
       const Node& node = trace_.nodes()[n];
+      if (node.writes.empty()) for_each_argument(node, [&](Value read) { read_before_writes(trace_.meta(read).storage); });
       if (facts(node.op).changes_metadata)
         for (const auto& [before, after] : node.writes) reshaped_.insert(trace_.meta(before).storage);
       if (node.writes.empty() || facts(node.op).changes_metadata) continue;
@@ -41,6 +42,10 @@ class Planner {
         if (facts(node.op).counts_writes) counted_.insert(trace_.meta(before).storage);
       }
     }
+  }
+
+  void read_before_writes(int32_t storage) {
+    if (!written_.count(storage) && !reshaped_.count(storage)) read_first_.insert(storage);
   }
 
   // ---- inputs
@@ -76,6 +81,8 @@ class Planner {
       role.returned = plan_.returned.size();
       plan_.returned.push_back(input.visible);
     }
+    if ((role.write_kept && !role.write_uncounted) || role.only_counted)
+      (read_first_.count(trace_.meta(input.value).storage) ? plan_.counted_after : plan_.counted_before).push_back(index);
     if (role.requires_grad) plan_.gradient_inputs.push_back(index);
     plan_.contract.inputs.push_back(std::move(role));
   }
@@ -343,6 +350,7 @@ class Planner {
   const std::vector<ViewLink> links_;
   std::set<int32_t> written_, counted_;      ///< storages that the forward writes; those of them whose versions libtorch counts
   std::set<int32_t> reshaped_;               ///< storages of which some view got other sizes or strides in place
+  std::set<int32_t> read_first_;             ///< storages that the forward reads before any of that
   std::set<int32_t> on_inputs_;
   std::map<int32_t, std::vector<at::Tensor>> outputs_on_;
   Tensors later_sources_;

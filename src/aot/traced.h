@@ -43,6 +43,9 @@ struct Plan {
   Tensors tangent_sources;                   ///< the fakes that tangents belong to: differentiable ones of `returned`, then views of inputs
   std::vector<size_t> gradient_inputs;       ///< inputs that gradients are taken of
   std::vector<Value> kept_writes;
+  /// Inputs whose writes autograd does not see but must count: before the histories of inputs are read, or after. A view's history is another one once its base's version has
+  /// changed, and the backward leads to the one that the program read.
+  std::vector<size_t> counted_before, counted_after;
 };
 
 /// Sorts out writes and aliasing of a traced function; throws OverlappingWrites, or RunEagerly for the kinds of aliasing that are not compiled.

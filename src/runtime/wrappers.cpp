@@ -150,12 +150,13 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   std::vector<std::unique_ptr<Wrapper>> wrappers;
   const auto& inputs = entry.plan.contract.inputs;
   auto any = [&](auto&& wanted) { return std::any_of(inputs.begin(), inputs.end(), wanted); };
-  std::vector<size_t> kept;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if ((inputs[i].write_kept && !inputs[i].write_uncounted) || inputs[i].only_counted) kept.push_back(i);
-  if (!kept.empty()) wrappers.push_back(std::make_unique<BumpVersions>(kept));
+  auto count_writes = [&](const std::vector<size_t>& counted) {
+    if (!counted.empty()) wrappers.push_back(std::make_unique<BumpVersions>(counted));
+  };
+  count_writes(entry.plan.counted_before);
   if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
   if (entry.trains) wrappers.push_back(std::make_unique<AttachNode>());
+  count_writes(entry.plan.counted_after);
   if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
   // Views of one tensor have one version: a write to one of them must count before another one is saved, unless what is saved is written itself.
   std::vector<size_t> apart, saved;

@@ -64,5 +64,16 @@ TEST(Alignment, AStepThatEagerRefusesIsLeftOutWhereNobodyReadsItsTarget) {
   EXPECT_TRUE(without_unread(program).steps.empty());
 }
 
+TEST(Alignment, AStepWhoseSizesAloneAreReadIsNotRefused) {
+  Program program = with_steps({{row_of("at::fmod(t[0], t[1])"), {0, 0}, {}, false, {1}}, {row_of("t[0].permute({1, 0})"), {1}, {}, false, {2}}, {row_of("t[0].expand_as(t[1])"), {0, 2}, {}, false, {3}}}, {3});
+  program.given[0].dtype = at::kLong;
+  program.given[0].sizes = {2, 2};
+  const Tensors zeros{at::zeros({2, 2}, at::kLong)};
+  EXPECT_THROW(interpret(program, zeros), std::exception);
+  EXPECT_TRUE(at::equal(interpret(without_unread(program), zeros)[0], zeros[0]));
+  program.outputs = {2};
+  EXPECT_THROW(interpret(without_unread(program), zeros), std::exception) << "what is read is computed";
+}
+
 }  // namespace
 }  // namespace tandem::fuzz

@@ -111,5 +111,10 @@ TEST(Found, AnEmptyViewOfAWrittenInput) {
   expect_same(two, [](Tensors v) { at::Tensor y = v[1].unbind(1)[2]; v[0].masked_fill_(at::gt(v[0], 0), 2); return Tensors{y}; });
 }
 
+TEST(Found, AnEmptyViewOfAnInputThatGetsOtherSizes) {
+  auto two = [] { Scene scene = one_computed({1}); scene.pool.push_back(scene.pool[0].slice(0, 1)); return scene; };
+  expect_same(two, [](Tensors v) { at::Tensor y = v[1].abs(); v[0].unsqueeze_(0); return Tensors{y}; }, /*higher_orders=*/true);
+}
+
 }  // namespace
 }  // namespace tandem
