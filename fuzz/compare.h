@@ -19,6 +19,7 @@ struct Subject {
   uint64_t data = 0;
   bool higher_orders = false;               ///< higher orders are compared as well
   std::function<Tensors(Tensors pool)> needed = {};   ///< `run` without what nobody reads, where there is such
+  bool sums_anew = false;                   ///< autograd adds gradients to new tensors, and not in place
 };
 Subject subject_of(const Program& program);
 

@@ -36,10 +36,18 @@ bool reads_sizes_alone(const Row& row, size_t argument) {
   return text.find("_as" + operand) != text.npos || text.find("_like" + operand) != text.npos;
 }
 
-std::vector<uint32_t> versions_of(const Tensors& tensors) {
-  std::vector<uint32_t> versions;
-  for (const at::Tensor& t : tensors) versions.push_back(t.defined() ? t._version() : 0);
-  return versions;
+/// Of its first argument the row leaves no element as it was, and reads none.
+bool overwrites(const Row& row) {
+  static const std::vector<std::string_view> beginnings = {"t[0].copy_(", "t[0].fill_(", "t[0].zero_(", "t[0].uniform_(", "t[0].normal_(", "t[0].bernoulli_("};
+  return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) { return std::string_view(row.text).starts_with(beginning); });
+}
+
+/// What changes with a write, or when a tensor starts to require grad.
+using State = std::pair<uint32_t, bool>;
+std::vector<State> states_of(const Tensors& tensors) {
+  std::vector<State> states;
+  for (const at::Tensor& t : tensors) states.push_back(t.defined() ? State(t._version(), t.requires_grad()) : State());
+  return states;
 }
 
 at::Tensor random_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
@@ -68,19 +76,30 @@ class Trial {
   std::vector<Effect> effects;                ///< one a step
   Roots roots;
 
+  /// All places that lie in the memory of this one, where it is all of that memory and none of it was given; else this one alone.
+  std::vector<size_t> places_within(size_t place, size_t given) {
+    const at::Tensor& t = pool_[place];
+    std::vector<size_t> places;
+    for (size_t other = 0; other < pool_.size(); ++other)
+      if (roots.of(other) == roots.of(place)) places.push_back(other);
+    const bool is_all = t.defined() && t.is_non_overlapping_and_dense() && t.nbytes() == t.storage().nbytes() && places.front() >= given;
+    return is_all ? places : std::vector<size_t>{place};
+  }
+
  private:
   void run(const Step& step) {
     const Row& row = rows()[step.row];
     Tensors arguments, results;
     for (size_t place : step.arguments) arguments.push_back(place < pool_.size() ? pool_[place] : at::Tensor());
-    const std::vector<uint32_t> versions = versions_of(arguments);
+    const std::vector<State> before = states_of(arguments);
     const at::Tensor state = random_state();
     Effect effect;
     try {
       at::AutoGradMode mode(!step.no_grad);
       results = row.run(arguments, step.ints);
+      const std::vector<State> after = states_of(arguments);
       for (size_t a = 0; a < arguments.size(); ++a)
-        if (arguments[a].defined() && arguments[a]._version() != versions[a]) effect.written.push_back(step.arguments[a]);
+        if (after[a] != before[a]) effect.written.push_back(step.arguments[a]);
     } catch (const std::exception&) {
       if (would_write(row) && !step.arguments.empty()) effect.written.assign(step.arguments.begin(), row.nothing ? step.arguments.end() : step.arguments.begin() + 1);
     }
@@ -125,10 +144,14 @@ Program without_unread(const Program& program) {
     const bool matters = effect.draws || any_in(step.results, read) || std::any_of(effect.written.begin(), effect.written.end(), is_live);
     if (!matters && !any_in(step.results, described)) continue;
     needed.steps.insert(needed.steps.begin(), step);
-    needed.steps.front().on_ones = !matters && rows()[step.row].kind == Kind::Value;
+    needed.steps.front().sizes_alone = !matters && rows()[step.row].kind == Kind::Value;
     for (size_t a = 0; a < step.arguments.size(); ++a) {
       const size_t place = step.arguments[a];
-      if (!matters || reads_sizes_alone(rows()[step.row], a)) {
+      if (a == 0 && overwrites(rows()[step.row])) {
+        const std::vector<size_t> lost = trial.places_within(place, program.given.size());
+        for (size_t other : lost) read.erase(other), described.insert(other);
+        if (lost.size() > 1) live.erase(trial.roots.of(place));
+      } else if (!matters || reads_sizes_alone(rows()[step.row], a)) {
         described.insert(place);
       } else {
         read.insert(place);

@@ -202,7 +202,11 @@ class Run {
     for (const Tensors& tangents : turns_of(tangents_of(roots), how)) {
       Tensors before, gradients;
       for (const at::Tensor& t : tangents) before.push_back(t.clone());
-      const std::string failure = failure_of([&] { gradients = torch::autograd::grad(roots, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true); });
+      // Under create_graph autograd adds nothing in place.
+      const std::string failure = failure_of([&] { gradients = torch::autograd::grad(roots, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/subject_.sums_anew, /*allow_unused=*/true); });
+      if (subject_.sums_anew)
+        for (at::Tensor& gradient : gradients)
+          if (gradient.defined()) gradient = gradient.detach();
       see(kind, 0, failure.empty() ? has_gradients : refused_gradients, failure);
       for (size_t k = 0; k < gradients.size(); ++k) see_tensor(kind, k, gradients[k], exactness(how), layout_matters(kind, roots));
       const bool left_alone = std::equal(tangents.begin(), tangents.end(), before.begin(), [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
@@ -236,7 +240,15 @@ class Run {
     const at::Tensor& t = outputs_[k];
     if (!t.defined() || !t.requires_grad() || !t.is_view() || (t.is_contiguous() && t.numel() == t._base().numel())) return false;
     auto shares = [&](const at::Tensor& other) { return !other.is_same(t) && share_memory(t, other); };
-    return std::none_of(outputs_.begin(), outputs_.end(), shares) && std::none_of(scene_.pool.begin(), scene_.pool.end(), shares);
+    auto has_base = [&](const at::Tensor& other) { return shares(other) && other.requires_grad(); };
+    return std::none_of(outputs_.begin(), outputs_.end(), has_base) && std::none_of(scene_.pool.begin(), scene_.pool.end(), shares);
+  }
+
+  /// A write to what shares memory with such a view gives it another history, as a write to itself does.
+  bool lies_under_hidden_base(size_t k) const {
+    for (size_t other = 0; other < outputs_.size(); ++other)
+      if (has_hidden_base(other) && (other == k || share_memory(outputs_[k], outputs_[other]))) return true;
+    return false;
   }
 
   /// Whether some elements may lie in one place.
@@ -266,7 +278,7 @@ class Run {
   void write_outputs() {
     for (size_t k = 0; k < outputs_.size(); ++k) {
       if (call_.manner != nullptr && k < call_.manner->writes.size() && call_.manner->writes[k] != Write::Taken) continue;
-      if (call_.manner == nullptr && has_hidden_base(k)) {
+      if (call_.manner == nullptr && lies_under_hidden_base(k)) {
         found_.manner.concessions.insert("views whose base nobody has are not written");
         found_.manner.writes.push_back(Write::Spared);
         continue;

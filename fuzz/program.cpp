@@ -54,16 +54,32 @@ std::vector<size_t> arguments_of(const Program& program) {
   return places;
 }
 
+namespace {
+
+/// Anything can be divided by one, and zero is an index of anything.
+Tensors run_on_plain_numbers(const Step& step, const Tensors& arguments) {
+  auto run_on = [&](at::Tensor (*number)(const at::Tensor&)) {
+    Tensors numbers;
+    for (const at::Tensor& argument : arguments) numbers.push_back(number(argument));
+    return rows()[step.row].run(std::move(numbers), step.ints);
+  };
+  try {
+    return run_on([](const at::Tensor& like) { return at::ones_like(like); });
+  } catch (const c10::Error&) {
+    return run_on([](const at::Tensor& like) { return at::zeros_like(like); });
+  }
+}
+
+}  // namespace
+
 Tensors interpret(const Program& program, Tensors pool) {
   for (const Step& step : program.steps) {
     Tensors arguments;
     for (size_t place : step.arguments) arguments.push_back(place < pool.size() ? pool[place] : at::Tensor());
-    if (step.on_ones)
-      for (at::Tensor& argument : arguments) argument = at::ones_like(argument);
     Tensors results;
     {
       at::AutoGradMode mode(!step.no_grad && at::GradMode::is_enabled());
-      results = rows()[step.row].run(std::move(arguments), step.ints);
+      results = step.sizes_alone ? run_on_plain_numbers(step, arguments) : rows()[step.row].run(std::move(arguments), step.ints);
     }
     for (size_t r = 0; r < step.results.size(); ++r) {
       if (pool.size() <= step.results[r]) pool.resize(step.results[r] + 1);

@@ -34,7 +34,7 @@ struct Step {
   Ints ints;
   bool no_grad = false;
   std::vector<size_t> results;              ///< places in the pool that nothing else fills
-  bool on_ones = false;                     ///< runs with ones for its arguments: its results are wanted for their sizes alone
+  bool sizes_alone = false;                 ///< of its results only the sizes are wanted: runs with numbers that its operator takes
 };
 
 enum class Origin : uint8_t { Leaf, Computed, View, Same };
@@ -75,7 +75,7 @@ std::vector<size_t> arguments_of(const Program& program);
 /// Runs the program: `pool` are all given tensors. What it does not fill is undefined.
 Tensors interpret(const Program& program, Tensors pool);
 
-/// The program without steps whose results nobody reads, and with ones where only the sizes of a result are read: a compiled function does not compute them, and does not
+/// The program without steps whose results nobody reads, and with other numbers where only the sizes of a result are read: a compiled function does not compute them, and does not
 /// find the errors that lie in them.
 Program without_unread(const Program& program);
 

@@ -25,6 +25,7 @@ class Planner {
     for (const TracedMember& member : traced_.members) plan_member(member);
     group_outputs();
     for (const at::Tensor& output : traced_.outputs) plan_output(output);
+    order_output_steps();
     find_differentiable();
     return std::move(plan_);
   }
@@ -311,6 +312,19 @@ class Planner {
       if (as_fake(base) && is_base(base)) return base;
     }
     throw RunEagerly("outputs share memory with each other but not with a tensor that both are views of");
+  }
+
+  void order_output_steps() {
+    std::vector<std::pair<int32_t, OutputStep>> made;
+    const auto& outputs = plan_.contract.outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      Value value = outputs[i].value;
+      const size_t steps = outputs[i].same_as ? 0 : outputs[i].steps.size();
+      if (steps == 0) made.push_back({value.id, {i, 0}});
+      for (size_t step = steps; step-- > 0; value = links_[size_t(value.id)].parent) made.push_back({value.id, {i, step}});
+    }
+    std::stable_sort(made.begin(), made.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [value, step] : made) plan_.output_steps.push_back(step);
   }
 
   size_t returned(const at::Tensor& fake) {

@@ -36,6 +36,11 @@ struct Traced {
 Traced trace_forward(const detail::Program& program, const Tensors& arguments, bool record_locations);
 
 /// What the compiled forward has to return, and what is done with it.
+/// One step in making what the caller gets: number `step` of the views that lead to output `output`, or the whole output where there are none.
+struct OutputStep {
+  size_t output = 0, step = 0;
+};
+
 struct Plan {
   Contract contract;
   Tensors returned;                          ///< fakes of the forward graph's outputs: contents of written inputs, then outputs and bases of outputs
@@ -46,6 +51,7 @@ struct Plan {
   /// Inputs whose writes autograd does not see but must count: before the histories of inputs are read, or after. A view's history is another one once its base's version has
   /// changed, and the backward leads to the one that the program read.
   std::vector<size_t> counted_before, counted_after;
+  std::vector<OutputStep> output_steps;      ///< in the order in which the program took them, since autograd adds gradients in the order of its nodes
 };
 
 /// Sorts out writes and aliasing of a traced function; throws OverlappingWrites, or RunEagerly for the kinds of aliasing that are not compiled.

@@ -101,30 +101,26 @@ ViewStep strided_step(const TensorMeta& base, const TensorMeta& view) {
   return {as_strided, {Value{}, c10::IValue(c10::IntArrayRef(view.sizes)), c10::IValue(c10::IntArrayRef(view.strides)), c10::IValue(view.offset - base.offset)}, 0, 0};
 }
 
-at::Tensor replay(const std::vector<ViewStep>& steps, at::Tensor base) {
+at::Tensor replay(const ViewStep& step, const at::Tensor& base) {
   torch::jit::Stack stack;
-  for (const ViewStep& step : steps) {
-    stack.clear();
-    for (size_t i = 0; i < step.arguments.size(); ++i) {
-      if (i == step.base_argument)
-        stack.emplace_back(base);
-      else if (auto* constant = std::get_if<c10::IValue>(&step.arguments[i]))
-        stack.push_back(*constant);
-      else
-        stack.emplace_back();
-    }
-    if (is_strided(step.op)) stack[strided_offset] = stack[strided_offset].toInt() + base.storage_offset();
-    step.op.callBoxed(stack);
-    size_t skip = step.result;
-    for (const c10::IValue& result : stack) {
-      if (result.isTensorList()) {
-        auto list = result.toTensorVector();
-        if (skip < list.size()) { base = list[skip]; break; }
-        skip -= list.size();
-      } else if (skip-- == 0) {
-        base = result.toTensor();
-        break;
-      }
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    if (i == step.base_argument)
+      stack.emplace_back(base);
+    else if (auto* constant = std::get_if<c10::IValue>(&step.arguments[i]))
+      stack.push_back(*constant);
+    else
+      stack.emplace_back();
+  }
+  if (is_strided(step.op)) stack[strided_offset] = stack[strided_offset].toInt() + base.storage_offset();
+  step.op.callBoxed(stack);
+  size_t skip = step.result;
+  for (const c10::IValue& result : stack) {
+    if (result.isTensorList()) {
+      auto list = result.toTensorVector();
+      if (skip < list.size()) return list[skip];
+      skip -= list.size();
+    } else if (skip-- == 0) {
+      return result.toTensor();
     }
   }
   return base;

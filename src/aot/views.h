@@ -27,7 +27,7 @@ std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::v
 /// One step, as_strided, from a base to a view of this geometry.
 ViewStep strided_step(const TensorMeta& base, const TensorMeta& view);
 
-/// Replays steps on a real tensor, in the grad mode of the caller.
-at::Tensor replay(const std::vector<ViewStep>& steps, at::Tensor base);
+/// Takes one step on a real tensor, in the grad mode of the caller.
+at::Tensor replay(const ViewStep& step, const at::Tensor& base);
 
 }  // namespace tandem

@@ -4,7 +4,6 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <numeric>
 #include <optional>
 
 #include "aot/views.h"
@@ -50,7 +49,7 @@ class ChangeMetadata final : public Wrapper {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].metadata_written) {
         at::AutoGradMode grad(at::GradMode::is_enabled() && inputs[i].write_recorded);
-        replay(inputs[i].metadata_steps, call.inputs[i]);
+        for (const ViewStep& step : inputs[i].metadata_steps) replay(step, call.inputs[i]);
       }
   }
 };
@@ -91,44 +90,44 @@ class RequireGrad final : public Wrapper {
   }
 };
 
-/// What the caller gets: results, the inputs themselves, or views rebuilt on either. They are made in the order in which the program made them, since autograd
-/// adds gradients in the order of its nodes.
+/// What the caller gets: results, the inputs themselves, or views rebuilt on either.
 class MakeOutputs final : public Wrapper {
  public:
-  explicit MakeOutputs(const std::vector<OutputRole>& roles) : order_(roles.size()) {
-    std::iota(order_.begin(), order_.end(), size_t(0));
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return roles[a].value.id < roles[b].value.id; });
-  }
   const char* name() const override { return "make outputs"; }
   void after(RunningCall& call) const override {
-    const auto& roles = call.entry->plan.contract.outputs;
+    const Plan& plan = call.entry->plan;
+    const auto& roles = plan.contract.outputs;
     call.outputs.resize(roles.size());
-    for (size_t i : order_) call.outputs[i] = make(roles[i], call);
+    for (auto [output, step] : plan.output_steps) take(roles[output], step, call, call.outputs[output]);
   }
 
  private:
-  static at::Tensor make(const OutputRole& role, RunningCall& call) {
-    if (role.same_as) return call.outputs[*role.same_as];
-    switch (role.source) {
-      case OutputSource::None: return {};
-      case OutputSource::Input: return call.inputs[role.base];
-      case OutputSource::Fresh: return call.results[role.base];
-      case OutputSource::ViewOfInput: return view(role, call.inputs[role.base], call);
-      case OutputSource::ViewOfOutput: return role.steps.empty() ? call.results[role.base] : view(role, call.results[role.base], call);
+  static void take(const OutputRole& role, size_t step, RunningCall& call, at::Tensor& made) {
+    if (step == 0) made = start(role, call);
+    if (role.same_as || step >= role.steps.size()) return;
+    {
+      at::AutoGradMode grad(is_seen(role, call));
+      made = replay(role.steps[step], made);
     }
-    return {};
+    if (role.differentiable && call.node && step + 1 == role.steps.size()) torch::autograd::set_history(made, call.node);
   }
 
-  static at::Tensor view(const OutputRole& role, const at::Tensor& base, RunningCall& call) {
-    // A view of a tensor that needs no grad is made in the caller's mode, as eager would; a write to a neighbour may have given the tensor a history since.
-    const bool plain = !base.requires_grad() || (role.source == OutputSource::ViewOfInput && !call.entry->plan.contract.inputs[role.base].differentiated());
-    at::AutoGradMode grad(role.tracked || (at::GradMode::is_enabled() && plain));
-    at::Tensor made = replay(role.steps, role.differentiable ? base.detach() : base);
-    if (role.differentiable && call.node) torch::autograd::set_history(made, call.node);
-    return made;
+  static at::Tensor start(const OutputRole& role, const RunningCall& call) {
+    if (role.same_as) return call.outputs[*role.same_as];
+    if (role.source == OutputSource::None) return {};
+    return role.differentiable ? base(role, call).detach() : base(role, call);
   }
 
-  std::vector<size_t> order_;
+  static const at::Tensor& base(const OutputRole& role, const RunningCall& call) {
+    const bool of_input = role.source == OutputSource::Input || role.source == OutputSource::ViewOfInput;
+    return of_input ? call.inputs[role.base] : call.results[role.base];
+  }
+
+  /// A view of a tensor that needs no grad is made in the caller's mode, as eager would; a write to a neighbour may have given the tensor a history since.
+  static bool is_seen(const OutputRole& role, const RunningCall& call) {
+    const bool plain = !base(role, call).requires_grad() || (role.source == OutputSource::ViewOfInput && !call.entry->plan.contract.inputs[role.base].differentiated());
+    return role.tracked || (at::GradMode::is_enabled() && plain);
+  }
 };
 
 /// `retain_grad()` on what the caller has: inputs that are no leaves, and outputs.
@@ -165,7 +164,7 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   if (!apart.empty()) wrappers.push_back(std::make_unique<WriteBack>(apart));
   if (entry.trains) wrappers.push_back(std::make_unique<SaveValues>());
   if (!saved.empty()) wrappers.push_back(std::make_unique<WriteBack>(saved));
-  wrappers.push_back(std::make_unique<MakeOutputs>(entry.plan.contract.outputs));
+  wrappers.push_back(std::make_unique<MakeOutputs>());
   const auto& outputs = entry.plan.contract.outputs;
   if (any([](const InputRole& i) { return i.retains_grad; }) || std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))
     wrappers.push_back(std::make_unique<RetainGrad>());

@@ -38,11 +38,20 @@ void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   remember_failure([&] { tracer->record_call(op, *stack); });
 }
 
+/// What an operator gives back as it got it (`to`, where there is nothing to do) is still the tensor that the program knows: it may ask for gradients of it.
+void return_the_same(const c10::OperatorHandle& op, const std::vector<Lifted>& lifted, torch::jit::Stack& stack) {
+  if (lifted.empty() || op.schema().returns().size() != 1 || !stack.back().isTensor() || op.schema().is_mutable()) return;
+  for (const auto& [real, fake] : lifted)
+    if (fake.is_same(stack.back().toTensor())) stack.back() = real;
+}
+
 void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  if (Tracer* tracer = Tracer::current()) remember_failure([&] { tracer->lift_arguments(op.schema().arguments().size(), *stack); });
+  std::vector<Lifted> lifted;
+  if (Tracer* tracer = Tracer::current()) remember_failure([&] { lifted = tracer->lift_arguments(op.schema().arguments().size(), *stack); });
   OutermostCall here(op);
   try {
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit), stack);
+    return_the_same(op, lifted, *stack);
   } catch (const c10::Error& error) {
     if (!asks_for_data(error.what_without_backtrace())) throw;
     remember_failure([&] { refuse_data_access(op); });

@@ -154,13 +154,16 @@ Tensors Tracer::differentiate_keeping_graph(const Tensors& outputs, const Tensor
   return gradients(Phase::Forward, outputs, inputs, tangents);
 }
 
-void Tracer::lift_arguments(size_t count, torch::jit::Stack& stack) {
+std::vector<Lifted> Tracer::lift_arguments(size_t count, torch::jit::Stack& stack) {
+  std::vector<Lifted> alone;
   auto lift = [this](const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : twin(tensor); };
   auto is_real = [](const at::Tensor& tensor) { return tensor.defined() && !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Fake); };
   for (size_t i = stack.size() - count; i < stack.size(); ++i) {
     c10::IValue& argument = stack[i];
     if (argument.isTensor()) {
-      if (is_real(argument.toTensor())) argument = lift(argument.toTensor());
+      if (!is_real(argument.toTensor())) continue;
+      alone.push_back({argument.toTensor(), lift(argument.toTensor())});
+      argument = alone.back().fake;
     } else if (argument.isTensorList()) {
       auto list = argument.toTensorList();
       if (std::none_of(list.begin(), list.end(), [&](const auto& t) { return is_real(t); })) continue;
@@ -173,6 +176,7 @@ void Tracer::lift_arguments(size_t count, torch::jit::Stack& stack) {
       argument = lifted;
     }
   }
+  return alone;
 }
 
 Value Tracer::settle_output(const at::Tensor& output) {

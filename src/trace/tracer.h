@@ -32,6 +32,11 @@ struct TracedInput {
   bool also_captured = false; ///< an argument that the program reached by itself as well
 };
 
+/// A real tensor of the program's, and the fake that an operator is given in its place.
+struct Lifted {
+  at::Tensor real, fake;
+};
+
 /// Why tensors of this kind are not compiled (sparse, quantised, ...), or nothing.
 std::optional<std::string> uncompiled_kind(const at::Tensor& tensor);
 
@@ -95,7 +100,8 @@ class Tracer {
 
   // For the dispatcher's fallbacks.
   void record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
-  void lift_arguments(size_t count, torch::jit::Stack& stack);
+  /// Real tensors among the arguments become their fakes; returns those that are no part of a list.
+  std::vector<Lifted> lift_arguments(size_t count, torch::jit::Stack& stack);
 
  private:
   friend class Recording;

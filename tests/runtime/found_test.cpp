@@ -285,5 +285,31 @@ TEST(Found, ALeafThatIsAView) {
   test::compare([](const Tensors& v) { return Tensors{v[0].unsqueeze(1) * 2}; }, x);
 }
 
+TEST(Found, ViewsOfOneTensorAreMadeInTheOrderOfTheProgram) {
+  auto program = [](const Tensors& in) {
+    at::Tensor y = in[0].exp(), narrow = y.narrow(0, 0, 1), transposed = y.t();
+    return Tensors{transposed, narrow.slice(0, 0, 3)};
+  };
+  auto numbers_of = [&](const auto& call) {
+    const Tensors out = call({torch::randn({2, 2}).requires_grad_()});
+    const auto slice = out[1].grad_fn(), narrow = slice->next_edge(0).function;
+    return std::vector<bool>{narrow->sequence_nr() < out[0].grad_fn()->sequence_nr(), out[0].grad_fn()->sequence_nr() < slice->sequence_nr()};
+  };
+  EXPECT_EQ(numbers_of(program), (std::vector<bool>{true, true}));
+  EXPECT_EQ(numbers_of(Compiled(program, {})), (std::vector<bool>{true, true}));
+}
+
+TEST(Found, ACapturedTensorComesBackFromAnOperatorAndIsAskedForAGradient) {
+  const at::Tensor captured = torch::randn({2}).requires_grad_();
+  auto program = [&](const Tensors& in) { return Tensors{torch::autograd::grad({in[0].sum()}, {captured.to(at::kFloat)}, {}, true, false, /*allow_unused=*/true)[0]}; };
+  EXPECT_TRUE(test::same_values(Compiled(program, {})({captured.slice(0, 1)})[0], program({captured.slice(0, 1)})[0]));
+}
+
+TEST(Found, AnIndexOfAnotherDtypeIsRefusedThoughItsResultIsOverwritten) {
+  auto program = [](const Tensors& in) { return Tensors{at::index_select(in[0], 0, in[0]).copy_(in[0])}; };
+  EXPECT_NE(test::message([&] { program({torch::randn({})}); }), "");
+  EXPECT_NE(test::message([&] { Compiled(program, {})({torch::randn({})}); }), "");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -50,6 +50,7 @@ void index_select(ShapeCall& call) {
   const at::Tensor &self = call.tensor(0), &index = call.tensor(2);
   int64_t dim = at::maybe_wrap_dim(call.integer(1), self.dim());
   TORCH_CHECK_INDEX(index.dim() <= 1, "index_select(): Index is supposed to be a vector");
+  TORCH_CHECK(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, "index_select(): Expected dtype int32 or int64 for index");
   TORCH_CHECK(self.dim() > 0 || index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");
   Dims sizes(self.sizes().begin(), self.sizes().end());
   if (!sizes.empty()) sizes[dim] = index.numel();
