@@ -17,7 +17,7 @@ struct Listening {
   spdlog::level::level_enum level = spdlog::level::info;
   bool every_topic = false;
 
-  bool hears(const char* topic) const { return level <= spdlog::level::info && (every_topic || topics.contains(topic)); }
+  bool hears(const char* topic, spdlog::level::level_enum at) const { return level <= at && (every_topic || topics.contains(topic)); }
 };
 
 bool is_level(const std::string& word) { return word == "off" || spdlog::level::from_str(word) != spdlog::level::off; }
@@ -58,10 +58,15 @@ spdlog::logger& logger() {
 
 }  // namespace
 
-bool logs(const char* topic) { return listening().hears(topic); }
+bool logs(const char* topic) { return listening().hears(topic, spdlog::level::info); }
+bool logs_details(const char* topic) { return listening().hears(topic, spdlog::level::debug); }
 
 void log(const char* topic, const std::string& message) {
   if (logs(topic)) logger().info("{}: {}", topic, message);
+}
+
+void log_details(const char* topic, const std::string& message) {
+  if (logs_details(topic)) logger().debug("{}: {}", topic, message);
 }
 
 void warn(const std::string& message) { logger().warn("warning: {}", message); }

@@ -12,6 +12,7 @@ void add_cache(CLI::App& app);
 void add_doctor(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_fuzz(CLI::App& app);
+void add_trace(CLI::App& app);
 void add_train(CLI::App& app);
 void add_why(CLI::App& app);
 

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   tandem::cli::add_explain(app);
   tandem::cli::add_cache(app);
   tandem::cli::add_why(app);
+  tandem::cli::add_trace(app);
   tandem::cli::add_doctor(app);
   tandem::cli::add_fuzz(app);
   try {

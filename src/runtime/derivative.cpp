@@ -125,8 +125,12 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
 
 Joint Derivative::with_passes(Joint joint) const {
   joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(entry_.options_), Stage::Joint);
-  if (logs("joint")) log("joint", entry_.options_.name + (number_ > 1 ? " order " + std::to_string(number_) : "") + "\n" + joint.graph.to_string());
+  log_joint(joint.graph);
   return joint;
+}
+
+void Derivative::log_joint(const Graph& graph) const {
+  if (logs("joint")) log("joint", entry_.options_.name + (number_ > 1 ? " order " + std::to_string(number_) : "") + "\n" + graph.to_string());
 }
 
 void Derivative::split(Joint joint, std::exception_ptr error) {
@@ -180,10 +184,12 @@ const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
   if (error_) std::rethrow_exception(error_);
   for (const auto& known : backwards_)
     if (known->variant == asked) return *known;
+  double seconds = 0;
   {
-    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_);
+    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_), here(seconds);
     backwards_.push_back(std::make_unique<BackwardCode>(compile_backward(asked)));
   }
+  entry_.tell_backward("backward", number_, seconds);
   entry_.remember();
   return *backwards_.back();
 }
@@ -215,13 +221,15 @@ Derivative& Derivative::next(const BackwardVariant& asked) {
   if (has_hooks(order().sources))
     throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
                            "call the function as it is for this one");
+  double seconds = 0;
   try {
-    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_);
+    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_), here(seconds);
     above_.push_back(std::make_unique<Derivative>(*this, asked));
   } catch (const UnsupportedError& reason) {
     throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) cannot be compiled here; call the function as it is for this one: ") +
                            reason.what());
   }
+  entry_.tell_backward("higher_order", number_ + 1, seconds);
   entry_.remember();
   return *above_.back();
 }

@@ -69,6 +69,7 @@ class Derivative {
   template <class Record>
   auto recorded(const Record& record) const;
   Joint with_passes(Joint joint) const;
+  void log_joint(const Graph& graph) const;
   void partition(const Joint& joint);
   template <class Again>
   void keep_for_next_order(const Again& partition_again);

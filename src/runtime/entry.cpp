@@ -30,6 +30,8 @@ int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values, con
 }  // namespace
 
 Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_(request.options), graph_id_(request.graph_id), remembered_(options_) {
+  double seconds = 0;
+  std::optional<Stopwatch> watch(std::in_place, seconds);
   for (const at::Tensor& argument : arguments)
     if (auto kind = uncompiled_kind(argument)) eager_reason = "an argument is " + *kind;
   if (eager_reason.empty()) {
@@ -51,6 +53,8 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
   for (size_t a = 0; a < arguments.size(); ++a) names.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
   names.insert(names.end(), input_names_.end() - int64_t(captures_.size()), input_names_.end());
   signature = Signature(arguments, reach(arguments).value_or(Tensors()), request.watched, reads_offsets_);
+  watch.reset();
+  if (!request.only_key) tell_compiled(seconds);
 }
 
 /// Only the trace tells what is written; where inputs overlap there, the program is traced again as a function of what they are views of.
@@ -99,6 +103,7 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   for (const InputRole& input : plan.contract.inputs) changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan.tangent_sources.empty() && !plan.gradient_inputs.empty();
   if (request.only_key) return remembered_.look_up(traced_, plan, options_);
+  log_contract();
   if (!look_up()) {
     differentiate_and_compile(request, arguments);
     remembered_.count_miss();
@@ -270,7 +275,6 @@ void Entry::name_inputs(const CompileRequest& request) {
 }
 
 void Entry::split_and_compile(JointGraph made) {
-  if (logs("contract")) log("contract", options_.name + "\n" + plan.contract.to_string());
   first_ = std::make_unique<Derivative>(*this, first_order(traced_, plan));
   first_->split(std::move(made.joint), backward_error_);
   note_halves();
@@ -285,11 +289,19 @@ void Entry::note_halves() {
   saved_bytes_ = distinct_bytes(graph, first_->halves().saved, owned);
 }
 
+void Entry::log_contract() const {
+  if (logs("contract")) log("contract", options_.name + "\n" + plan.contract.to_string());
+}
+
+void Entry::log_graph(const Graph& graph, Part part, size_t order) const {
+  static constexpr const char* names[] = {"forward", "backward", "inference"};
+  if (logs("graphs")) log("graphs", options_.name + " " + (order > 1 ? "higher_order" : names[size_t(part)]) + "\n" + graph.to_string());
+}
+
 std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t order) const {
   static constexpr const char* counter[] = {"compile_forward", "compile_backward", "compile_inference"};
-  const char* kind = order > 1 ? "compile_higher_order" : counter[size_t(part)];
-  count(kind);
-  if (logs("graphs")) log("graphs", options_.name + " " + (kind + 8) + "\n" + graph.to_string());
+  count(order > 1 ? "compile_higher_order" : counter[size_t(part)]);
+  log_graph(graph, part, order);
   CompileContext context;
   context.part = part;
   context.graph_id = graph_id_;

@@ -112,6 +112,11 @@ class Entry {
   void remember();
   void describe(cache::StoredEntry& entry) const;
 
+  void tell_compiled(double seconds) const;
+  void tell_backward(const char* what, size_t order, double seconds) const;
+  void log_contract() const;
+  void log_graph(const Graph& graph, Part part, size_t order) const;
+
   using WeakTensors = std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>>;
   static std::optional<Tensors> alive(const WeakTensors& weak);
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/counters.h"
+#include "base/events.h"
 #include "base/log.h"
 #include "cache/settings.h"
 
@@ -26,6 +27,12 @@ void warn_once(const std::string& message) {
 }
 
 std::string subject(const std::string& name) { return name.empty() ? "a function" : name; }
+
+size_t bytes_of(const Remembered::Artifacts& artifacts) {
+  size_t bytes = 0;
+  for (const auto& [name, payload] : artifacts) bytes += payload.size();
+  return bytes;
+}
 
 /// Variants and orders that another process added to the same entry.
 void add_missing(cache::StoredOrder& ours, const cache::StoredOrder& theirs) {
@@ -59,7 +66,7 @@ void Remembered::look_up(const Traced& traced, const Plan& plan, const Options& 
     fingerprint_ = tandem::fingerprint(traced, plan, options);
     if (!saves()) return;
     if (!fingerprint_.obstacle.empty()) return bypass(fingerprint_.obstacle);
-    if (logs("cache")) log("cache", name_ + " key " + fingerprint_.key + described(fingerprint_.components));
+    if (logs_details("cache")) log_details("cache", name_ + " key " + fingerprint_.key + described(fingerprint_.components));
     state_ = "miss";
     find();
   } catch (const CacheError&) {
@@ -69,9 +76,17 @@ void Remembered::look_up(const Traced& traced, const Plan& plan, const Options& 
   }
 }
 
+void Remembered::tell(const char* event, const nlohmann::ordered_json& more) const {
+  if (!writes_events()) return;
+  nlohmann::ordered_json fields = {{"name", name_}, {"key", fingerprint_.key}};
+  fields.update(more);
+  write_event(event, fields);
+}
+
 void Remembered::find() {
   std::string damage;
   found_ = levels_->find_local(fingerprint_.key, damage);
+  if (!damage.empty()) tell("damaged", {{"reason", damage}});
   if (strict_ && !damage.empty()) throw CacheError("the cache entry " + fingerprint_.key + " " + damage + "; it was removed, so that the next compile makes it anew");
   if (!found_) found_ = levels_->find_remote(fingerprint_.key);
 }
@@ -80,6 +95,7 @@ void Remembered::count_hit() {
   const cache::StoredEntry& entry = found_->entry;
   const double saved = entry.trace_seconds + entry.forward_seconds + entry.backward_seconds;
   state_ = "hit";
+  hit_ = Hit{found_->remote, found_->encoded.size(), bytes_of(found_->artifacts)};
   count("cache_hit");
   count("cache_time_saved_us", uint64_t(std::max(0.0, saved) * 1e6));
   if (logs("cache")) log("cache", name_ + " hit " + fingerprint_.key + (found_->remote ? " (remote)" : "") + ", saves " + std::to_string(saved * 1e3) + " ms");
@@ -98,6 +114,7 @@ void Remembered::refuse_unfit(const std::string& why) {
   found_.reset();
   replaces_ = true;
   count("cache_unfit");
+  tell("unfit", {{"level", remote ? "remote" : "local"}, {"reason", why}});
   if (strict_ && !remote) throw CacheError("the cache entry " + fingerprint_.key + " cannot be used: " + why);
   log("cache", name_ + (remote ? " remote entry " : " entry ") + fingerprint_.key + " is unfit: " + why);
   if (!remote) found_ = levels_->find_remote(fingerprint_.key);
@@ -108,6 +125,7 @@ void Remembered::give_up(const std::string& reason) {
   state_ = "bypass";
   reason_ = reason;
   count("cache_bypass");
+  tell("bypass", {{"reason", reason}, {"unexpected", unexpected_}});
   if (strict_) throw CacheError(subject(name_) + " cannot be cached: " + reason);
 }
 
@@ -124,6 +142,7 @@ void Remembered::bypass_uncompiled(const std::string& reason) {
 }
 
 void Remembered::fail(const std::string& what) {
+  unexpected_ = true;
   give_up("unexpected: " + what);
   warn_once("the cache cannot be used, and " + subject(name_) + " is compiled without it: " + what);
 }
@@ -139,6 +158,7 @@ void Remembered::save(cache::StoredEntry entry, const Artifacts& artifacts) {
     levels_->save(fingerprint_.key, bytes, artifacts);
     replaces_ = false;
     count("cache_saved");
+    tell("saved", {{"entry_bytes", bytes.size()}, {"artifact_bytes", bytes_of(artifacts)}});
     if (logs("cache")) log("cache", name_ + " saved " + fingerprint_.key);
   } catch (const std::exception& error) {
     fail(error.what());

@@ -1,6 +1,8 @@
 /// What the cache knows of one traced call, and what it is told of it.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cache/levels.h"
 #include "runtime/fingerprint.h"
 
@@ -38,19 +40,29 @@ class Remembered {
   const std::string& state() const { return state_; }
   const std::string& reason() const { return reason_; }
   const Fingerprint& fingerprint() const { return fingerprint_; }
+  /// Of a bypass: trouble of the cache's own.
+  bool is_unexpected() const { return unexpected_; }
+
+  struct Hit {
+    bool remote = false;
+    size_t entry_bytes = 0, artifact_bytes = 0;
+  };
+  const std::optional<Hit>& hit() const { return hit_; }
 
  private:
   void find();
+  void tell(const char* event, const nlohmann::ordered_json& more) const;
   void give_up(const std::string& reason);
   void refuse_unfit(const std::string& why);
   void count_hit();
 
   Fingerprint fingerprint_;
   std::string name_, state_ = "off", reason_;
-  bool strict_ = false, bypassed_ = false;
+  bool strict_ = false, bypassed_ = false, unexpected_ = false;
   bool replaces_ = false;                    ///< what is in the folder does not fit, and is not to be added to
   std::shared_ptr<cache::Levels> levels_;
   std::optional<cache::Found> found_;
+  std::optional<Hit> hit_;
 };
 
 template <class Restore>

@@ -2,6 +2,8 @@
 #include "runtime/derivative.h"
 #include "runtime/entry.h"
 
+#include "base/log.h"
+
 namespace tandem {
 namespace {
 
@@ -66,6 +68,7 @@ void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::s
   taken = stored.taken;
   gradients = stored.gradients;
   differentiable = stored.differentiable;
+  if (logs("joint")) log_joint(joint().graph);
   find_shared_versions();
   forward = entry_.load(stored.artifact, artifacts, halves_.forward, part, number_);
   for (const cache::StoredBackward& backward : stored.backwards)

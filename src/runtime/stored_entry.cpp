@@ -54,6 +54,7 @@ std::shared_ptr<Executable> Entry::load(const std::string& artifact, const std::
   if (has_own_compiler(part)) return compile(graph, part, order);
   auto bytes = artifacts.find(artifact);
   if (bytes == artifacts.end()) throw Error("its code is not there");
+  log_graph(graph, part, order);
   auto code = find_backend(options_.backend)->load({bytes->second.begin(), bytes->second.end()});
   if (!code) throw Error("backend " + options_.backend + " cannot load its code");
   return code;

@@ -1,0 +1,148 @@
+// TANDEM_TRACE, `tandem trace` and what TANDEM_LOGS prints of code that the cache had.
+#include "cli/cache_folder.h"
+
+namespace {
+
+struct CliEvents : CliCache {
+  fs::path file;
+
+  void SetUp() override {
+    CliCache::SetUp();
+    file = folder / "events.jsonl";
+    setenv("TANDEM_TRACE", file.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("TANDEM_TRACE");
+    unsetenv("TANDEM_LOGS");
+    CliCache::TearDown();
+  }
+
+  std::vector<Json> events(const std::string& kind) const {
+    std::vector<Json> found;
+    std::istringstream text(read_file(file));
+    for (std::string line; std::getline(text, line);)
+      if (Json event = Json::parse(line); event["event"] == kind) found.push_back(event);
+    return found;
+  }
+  /// What is logged of one compile, without times.
+  std::string logged(const std::string& topics) {
+    setenv("TANDEM_LOGS", topics.c_str(), 1);
+    compile();
+    unsetenv("TANDEM_LOGS");
+    std::string text;
+    std::istringstream lines(errors());
+    for (std::string line; std::getline(lines, line);) text += line.substr(line.starts_with("[tandem ") ? line.find(']') + 1 : 0) + "\n";
+    return text;
+  }
+};
+
+TEST_F(CliEvents, AMissThenAHit) {
+  const std::string key = compile();
+  ASSERT_EQ(compile(), key);
+  const auto compiles = events("compile");
+  ASSERT_EQ(compiles.size(), 2u);
+  for (const Json& event : compiles) {
+    EXPECT_EQ(event["key"], key);
+    EXPECT_EQ(event["mode"], "training");
+    EXPECT_EQ(event["backend"], "eager");
+    EXPECT_EQ(event["unexpected"], false);
+    EXPECT_TRUE(event["bypass_reason"].is_null());
+    EXPECT_EQ(event["wrappers"], compiles[0]["wrappers"]);
+    EXPECT_GT(event["wrappers"].size(), 0u);
+    EXPECT_EQ(event["components"], compiles[0]["components"]);
+    EXPECT_TRUE(event["components"].contains("trace"));
+    EXPECT_GT(event["seconds"], event["trace_s"]);
+  }
+  EXPECT_EQ(compiles[0]["state"], "miss");
+  EXPECT_GT(compiles[0]["joint_s"], 0);
+  EXPECT_GT(compiles[0]["forward_compile_s"], 0);
+  EXPECT_EQ(compiles[1]["state"], "hit");
+  EXPECT_EQ(compiles[1]["level"], "local");
+  EXPECT_EQ(compiles[1]["joint_s"], 0);
+  EXPECT_EQ(compiles[1]["joint_saved_s"], compiles[0]["joint_s"]);
+  EXPECT_EQ(compiles[1]["forward_saved_s"], compiles[0]["forward_compile_s"]);
+  const auto saved = events("saved");
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved[0]["entry_bytes"], compiles[1]["entry_bytes"]);
+  EXPECT_EQ(saved[0]["artifact_bytes"], compiles[1]["artifact_bytes"]);
+  EXPECT_EQ(events("backward").size(), 1u) << "a hit compiles none";
+}
+
+TEST_F(CliEvents, TroubleOfTheCacheIsABypassThatNobodyExpected) {
+  std::ofstream(directory) << "no folder";
+  compile();
+  ASSERT_GE(events("bypass").size(), 1u);
+  EXPECT_EQ(events("bypass")[0]["unexpected"], true);
+  EXPECT_EQ(events("compile")[0]["state"], "bypass");
+  EXPECT_EQ(events("compile")[0]["unexpected"], true);
+}
+
+TEST_F(CliEvents, ADamagedEntry) {
+  const std::string key = compile();
+  damage(CliCache::file("entries", key));
+  compile();
+  ASSERT_EQ(events("damaged").size(), 1u);
+  EXPECT_EQ(events("damaged")[0]["key"], key);
+}
+
+TEST_F(CliEvents, ChromeTrace) {
+  compile();
+  const fs::path chrome = folder / "chrome.json";
+  ASSERT_EQ(run({"trace", file, "-o", chrome}), 0) << errors();
+  const Json shown = Json::parse(read_file(chrome))["traceEvents"];
+  std::set<std::string> names;
+  for (const Json& one : shown) {
+    names.insert(one["name"]);
+    EXPECT_TRUE(one["ph"] == "i" || one["dur"] > 0) << one;
+    EXPECT_GT(one["ts"], 1e15) << "microseconds since 1970";
+    EXPECT_FALSE(one["args"].contains("components"));
+  }
+  for (const char* name : {"compile (miss)", "trace", "differentiate", "compile forward", "backward", "saved"}) EXPECT_TRUE(names.contains(name)) << name;
+  std::ofstream(file, std::ios::app) << "junk\n";
+  EXPECT_EQ(run({"trace", file}), 1);
+  EXPECT_NE(errors().find("line 4 is no event"), std::string::npos) << errors();
+}
+
+TEST_F(CliEvents, WhyReadsKeysFromAFileOfEvents) {
+  const std::string first = compile("2x3:f32"), second = compile("4x3:f32");
+  fs::remove_all(directory);
+  ASSERT_EQ(run({"why", first.substr(0, 12), second, "--trace", file, "--json"}), 0) << errors();
+  EXPECT_EQ(object()["first"], first);
+  EXPECT_EQ(object()["differing"], (Json{"inputs", "trace"}));
+  EXPECT_EQ(run({"why", first, second}), 1) << "they are nowhere else";
+}
+
+TEST_F(CliEvents, AFileThatCannotBeWrittenIsWarnedOf) {
+  setenv("TANDEM_TRACE", folder.c_str(), 1);
+  compile();
+  EXPECT_NE(errors().find("TANDEM_TRACE"), std::string::npos) << errors();
+}
+
+TEST_F(CliEvents, NothingOfWhatTensorsHoldIsInIt) {
+  torch::jit::Module script("Script");
+  script.register_parameter("weight", at::full({3}, 123456.0).requires_grad_(), /*is_buffer=*/false);
+  script.define("def forward(self, x):\n  return (x * self.weight).tanh()\n");
+  script.save(folder / "script.pt");
+  compile();
+  EXPECT_NE(read_file(file).find("aten::tanh"), std::string::npos);
+  EXPECT_EQ(read_file(file).find("123456"), std::string::npos);
+}
+
+TEST_F(CliEvents, GraphsAndContractArePrintedOfAHitAsOfAMiss) {
+  const std::string topics = "joint,graphs,contract", miss = logged(topics), hit = logged(topics);
+  for (const char* part : {"contract:", "joint:", "graphs:  forward", "graphs:  backward"}) EXPECT_NE(miss.find(part), std::string::npos) << part;
+  EXPECT_EQ(hit, miss);
+  EXPECT_EQ(events("compile")[1]["state"], "hit");
+}
+
+TEST_F(CliEvents, ComponentsAreDetails) {
+  const std::string some = logged("cache");
+  EXPECT_NE(some.find(" miss "), std::string::npos) << some;
+  EXPECT_NE(some.find(" saved "), std::string::npos) << some;
+  EXPECT_EQ(some.find("trace: "), std::string::npos) << some;
+  const std::string all = logged("cache,debug");
+  EXPECT_NE(all.find(" hit "), std::string::npos) << all;
+  EXPECT_NE(all.find("trace: "), std::string::npos) << all;
+}
+
+}  // namespace
