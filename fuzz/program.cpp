@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace tandem::fuzz {
 
@@ -56,18 +57,28 @@ std::vector<size_t> arguments_of(const Program& program) {
 
 namespace {
 
-/// Anything can be divided by one, and zero is an index of anything.
-Tensors run_on_plain_numbers(const Step& step, const Tensors& arguments) {
-  auto run_on = [&](at::Tensor (*number)(const at::Tensor&)) {
-    Tensors numbers;
-    for (const at::Tensor& argument : arguments) numbers.push_back(number(argument));
-    return rows()[step.row].run(std::move(numbers), step.ints);
-  };
-  try {
-    return run_on([](const at::Tensor& like) { return at::ones_like(like); });
-  } catch (const c10::Error&) {
-    return run_on([](const at::Tensor& like) { return at::zeros_like(like); });
+/// Of a tensor that needs grad they have its history.
+Tensors filled_with(int64_t number, const Tensors& tensors) {
+  Tensors numbers;
+  for (const at::Tensor& t : tensors) {
+    at::Tensor plain = at::full_like(t, number);
+    numbers.push_back(t.requires_grad() ? at::where(at::ones_like(t, at::kBool), plain, t) : plain);
   }
+  return numbers;
+}
+
+/// Where the operator does not take the numbers that are there: anything can be divided by one, and zero is an index of anything.
+Tensors run_for_sizes(const Row& row, const Tensors& arguments, const Ints& ints) {
+  auto attempt = [&](const Tensors& given) -> std::optional<Tensors> {
+    try {
+      return row.run(given, ints);
+    } catch (const c10::Error&) {
+      return std::nullopt;
+    }
+  };
+  if (auto results = attempt(arguments)) return *results;
+  if (auto results = attempt(filled_with(1, arguments))) return *results;
+  return row.run(filled_with(0, arguments), ints);
 }
 
 }  // namespace
@@ -79,7 +90,7 @@ Tensors interpret(const Program& program, Tensors pool) {
     Tensors results;
     {
       at::AutoGradMode mode(!step.no_grad && at::GradMode::is_enabled());
-      results = step.sizes_alone ? run_on_plain_numbers(step, arguments) : rows()[step.row].run(std::move(arguments), step.ints);
+      results = step.sizes_alone ? run_for_sizes(rows()[step.row], arguments, step.ints) : rows()[step.row].run(std::move(arguments), step.ints);
     }
     for (size_t r = 0; r < step.results.size(); ++r) {
       if (pool.size() <= step.results[r]) pool.resize(step.results[r] + 1);

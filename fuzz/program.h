@@ -34,7 +34,7 @@ struct Step {
   Ints ints;
   bool no_grad = false;
   std::vector<size_t> results;              ///< places in the pool that nothing else fills
-  bool sizes_alone = false;                 ///< of its results only the sizes are wanted: runs with numbers that its operator takes
+  bool sizes_alone = false;                 ///< of its results only the sizes are wanted: runs with other numbers where its operator refuses those that are there
 };
 
 enum class Origin : uint8_t { Leaf, Computed, View, Same };
