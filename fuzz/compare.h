@@ -20,6 +20,8 @@ struct Subject {
   bool higher_orders = false;               ///< higher orders are compared as well
   std::function<Tensors(Tensors pool)> needed = {};   ///< `run` without what nobody reads, where there is such
   bool sums_anew = false;                   ///< autograd adds gradients to new tensors, and not in place
+  bool roots_alone = false;                 ///< where tangents are not together, each output is differentiated without the others
+  bool rounded = false;                     ///< of gradients the last bits are left out
 };
 Subject subject_of(const Program& program);
 

@@ -19,12 +19,14 @@ bool same_elements(const at::Tensor& a, const at::Tensor& b) {
   return same_bytes(a.masked_fill(both, 0), b.masked_fill(both, 0));
 }
 
-/// Within 1e-10 of the largest element, and not finite in the same places and the same way.
+double tolerance(at::ScalarType dtype) { return dtype == at::kDouble ? 1e-10 : dtype == at::kFloat ? 1e-5 : 1e-2; }
+
+/// Within the tolerance of the largest element, and not finite in the same places and the same way.
 bool close(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor finite = at::isfinite(a), strange = finite.logical_not();
   if (!at::equal(finite, at::isfinite(b)) || !same_elements(a.masked_fill(finite, 0), b.masked_fill(finite, 0))) return false;
   const at::Tensor x = a.masked_fill(strange, 0), y = b.masked_fill(strange, 0);
-  return (x - y).abs().max().item<double>() <= 1e-10 * std::max(1.0, x.abs().max().item<double>());
+  return (x - y).abs().max().item<double>() <= tolerance(a.scalar_type()) * std::max(1.0, x.abs().max().item<double>());
 }
 
 std::string shown(const Seen& seen) {

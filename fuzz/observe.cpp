@@ -190,7 +190,7 @@ class Run {
     return found_.manner.tangents[kind] = how;
   }
 
-  static Exactness exactness(Tangents how) { return how == Tangents::OneByOne ? Exactness::Numbers : Exactness::Bits; }
+  Exactness exactness(Tangents how) const { return subject_.rounded ? Exactness::Rounded : how == Tangents::OneByOne ? Exactness::Numbers : Exactness::Bits; }
 
   void differentiate(const std::string& kind) {
     const Tensors roots = choose_roots(), wanted = leaves();
@@ -199,11 +199,14 @@ class Run {
     if (how == Tangents::None) return;
     found_.differentiated = true;
     torch::manual_seed(call_.seed + 2);
-    for (const Tensors& tangents : turns_of(tangents_of(roots), how)) {
+    const std::vector<Tensors> turns = turns_of(tangents_of(roots), how);
+    for (size_t turn = 0; turn < turns.size(); ++turn) {
+      const bool alone = subject_.roots_alone && how == Tangents::OneByOne;
+      const Tensors of = alone ? Tensors{roots[turn]} : roots, tangents = alone ? Tensors{turns[turn][turn]} : turns[turn];
       Tensors before, gradients;
       for (const at::Tensor& t : tangents) before.push_back(t.clone());
       // Under create_graph autograd adds nothing in place.
-      const std::string failure = failure_of([&] { gradients = torch::autograd::grad(roots, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/subject_.sums_anew, /*allow_unused=*/true); });
+      const std::string failure = failure_of([&] { gradients = torch::autograd::grad(of, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/subject_.sums_anew, /*allow_unused=*/true); });
       if (subject_.sums_anew)
         for (at::Tensor& gradient : gradients)
           if (gradient.defined()) gradient = gradient.detach();

@@ -104,7 +104,7 @@ class Describer {
     } else if (type.custom) {
       describe_custom_function(node, type);
     } else if (!type.known) {
-      obstruct("its gradient goes through " + type.name + ", whose code is unknown");
+      obstruct("its gradient goes through " + node.name() + ", whose code is unknown");
     }
   }
 

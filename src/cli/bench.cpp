@@ -6,7 +6,6 @@
 #include "table.h"
 
 #include <tandem/backend.h>
-#include <tandem/error.h>
 
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
@@ -18,17 +17,6 @@ namespace tandem::cli {
 namespace {
 
 constexpr int warm_up_steps = 3, compared_steps = 5;
-
-/// The first step of a model in a process of its own, with this cache; throws Error with the command when the child fails.
-Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend, const ScratchFolder& cache) {
-  std::vector<std::string> command{this_program(), "bench",     "--first-step", "--model", model, "--device", options.device, "--threads", std::to_string(at::get_num_threads()),
-                                   "--layers",     std::to_string(options.layers)};
-  if (!backend.empty()) command.insert(command.end(), {"--backend", backend});
-  if (options.warm_start) command.push_back("--wide");
-  Finished child = run_program(command, {{"TANDEM_CACHE", "on"}, {"TANDEM_REMOTE_CACHE", ""}, {"TANDEM_CACHE_DIR", cache.path}});
-  if (child.status != 0) throw Error("the first step of " + model + " in a process of its own ended with status " + std::to_string(child.status));
-  return Json::parse(child.output);
-}
 
 /// Four digits after the point: what a timing means at most.
 double rounded(double value) { return std::round(value * 1e4) / 1e4; }
@@ -61,7 +49,7 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
   if (options.peers) contest_with_peers(contest, times, model, options, peers);
   else alternate(contest, options.seconds, times);
   const ScratchFolder cache;
-  const Json eager_first = first_step(options, model, {}, cache), cold = first_step(options, model, backend, cache), warm = first_step(options, model, backend, cache);
+  const Json eager_first = first_step(options, model, {}, cache.path), cold = first_step(options, model, backend, cache.path), warm = first_step(options, model, backend, cache.path);
   const bool loaded = warm["cache_state"] == "hit";
   const Explanation explanation = contest.explain();
   const double eager_ms = milliseconds(times.eager), tandem_ms = milliseconds(times.compiled);
@@ -107,22 +95,6 @@ Row table_head(bool peers) {
   return row;
 }
 
-uint64_t bytes_in(const std::filesystem::path& folder) {
-  uint64_t bytes = 0;
-  for (const auto& file : std::filesystem::recursive_directory_iterator(folder))
-    if (file.is_regular_file()) bytes += file.file_size();
-  return bytes;
-}
-
-void print_warm_start(const BenchOptions& options) {
-  const ScratchFolder cache;
-  const Json cold = first_step(options, "gpt", options.backends[0], cache), warm = first_step(options, "gpt", options.backends[0], cache);
-  const Json line = {{"compile_s", cold["compile_s"]}, {"load_s", warm["compile_s"]}, {"load_trace_s", warm["trace_s"]}, {"cache_state", warm["cache_state"]}, {"cache_bytes", bytes_in(cache.path)}};
-  if (options.json) std::cout << line.dump() << std::endl;
-  else std::cout << table({{"compile s", "load s", "of it tracing", "cache", "bytes"},
-                           {cell(line["compile_s"], 4), cell(line["load_s"], 4), cell(line["load_trace_s"], 4), line["cache_state"], std::to_string(line["cache_bytes"].get<uint64_t>())}});
-}
-
 void print_models(const BenchOptions& options) {
   for (const std::string& backend : options.backends) find_backend(backend);   // a wrong name fails before any time is spent
   std::vector<Row> rows{table_head(options.peers)};
@@ -147,12 +119,12 @@ void add_bench(CLI::App& app) {
   command->add_option("--device", options->device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
   command->add_option("--threads", options->threads, "Threads of libtorch's CPU operators; its own choice when left out")->check(CLI::NonNegativeNumber);
   command->add_option("--seconds", options->seconds, "How long eager and compiled steps alternate")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--layers", options->layers, "Layers of gpt")->check(CLI::NonNegativeNumber);
+  command->add_option("--layers", options->layers, "Layers of gpt; as many as it usually has when left out")->check(CLI::NonNegativeNumber);
   command->add_flag("--peers", options->peers, "Also measure PyTorch in Python, runs in turn");
   command->add_flag("--json", options->json, "One JSON object a line");
   command->add_flag("--overhead", options->overhead, "Costs per recorded node and per compiled call instead");
   command->add_flag("--linear", options->linear, "Compile time per node of gpt with 4 to 64 layers instead");
-  command->add_flag("--warm-start", options->warm_start, "Compiling gpt with 12 layers of width 768, and loading it in a new process, instead");
+  command->add_flag("--warm-start", options->warm_start, "Compiling gpt with 12 layers of width 768, and loading it in new processes from the folder and from a bundle, instead");
   command->add_flag("--wide", options->wide, "For child processes of this program")->group("");
   command->add_flag("--first-step", options->first_step, "For child processes of this program")->group("");
   command->callback([=] {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,17 @@ struct BenchOptions {
   bool wide = false;                        ///< of a first step: not the model, but wide_gpt
 };
 
+/// The first step of a model in a process of its own, with a cache in this folder: what print_first_step prints there. Throws Error when the child fails.
+Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend, const std::filesystem::path& cache);
+
 /// Runs the first step of one model in this process, eager (`backend` empty) or compiled, and prints how long it took as JSON: for a fresh child process.
 void print_first_step(const BenchOptions& options);
 
 /// Costs per operator and per call: recording, a compiled call, a compiled forward and backward.
 void print_overhead(const BenchOptions& options);
+
+/// What compiling the gpt of print_overhead takes, and what loading it does: from the folder that the compile left, and from a bundle imported into an empty one.
+void print_warm_start(const BenchOptions& options);
 
 /// Compile time per node of gpt from 4 to 64 layers.
 void print_linear(const BenchOptions& options);

@@ -1,13 +1,13 @@
 // Rows H and J: modules, autocast.
 #include "behaviours/row.h"
 
-#include <ATen/autocast_mode.h>
-
+#include "support/autocast.h"
 #include "trace/location.h"
 
 namespace tandem::behaviours {
 namespace {
 
+using test::Autocast;
 using test::counter;
 
 /// Two equal models, one of them compiled, trained for two steps on equal data: outputs, gradients and state.
@@ -107,23 +107,6 @@ void captures_are_static() {
 
 // ---- autocast
 
-class Autocast {
- public:
-  explicit Autocast(at::ScalarType dtype) {
-    at::autocast::set_autocast_enabled(at::kCPU, true);
-    at::autocast::set_autocast_dtype(at::kCPU, dtype);
-  }
-  ~Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(at::kCPU, false);
-    at::autocast::set_autocast_dtype(at::kCPU, before_);
-  }
-  Autocast(const Autocast&) = delete;
-
- private:
-  at::ScalarType before_ = at::autocast::get_autocast_dtype(at::kCPU);
-};
-
 Maker mixed(bool requires_grad) {
   return [=] {
     at::Tensor a = leaf({1, 32}, requires_grad), b = torch::randn({5, 32}).to(at::kBFloat16).requires_grad_(requires_grad);
@@ -215,7 +198,7 @@ const bool rows = add_rows({
     {.id = "J2", .check = backward_outside_autocast, .waits_for = "min-cut"},
     {.id = "J3", .check = decomposed_half_batch_norm},
     {.id = "J5", .check = autocast_is_off_inside_alone},
-    {.id = "J6", .check = dtypes_of_autocast_take_turns, .waits_for = "cache"},
+    {.id = "J6", .check = dtypes_of_autocast_take_turns},
 });
 
 }  // namespace

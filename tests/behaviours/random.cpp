@@ -84,7 +84,7 @@ const bool rows = add_rows({
                {noisy, {leaves({{8}}, {true})}}},
      .check = [] { expect_generator_as_in_eager(noisy); }},
     {.id = "I6", .check = nothing_is_drawn_without_need},
-    {.id = "I8", .check = the_seed_decides, .waits_for = "cache"},
+    {.id = "I8", .check = the_seed_decides},
     {.id = "I9", .waits_for = "CUDA graphs"},
 });
 

@@ -307,7 +307,7 @@ const bool rows = add_rows({
     {.id = "K8", .check = nesting_and_constants_are_kept},
     {.id = "K9", .check = nested_gradients_of_single_wrappers_are_refused},
     {.id = "K10", .check = [] { layouts_of_gradients_are_kept(); missing_fields_have_no_gradient(); }},
-    {.id = "K11", .waits_for = "changing sizes, the cache"},
+    {.id = "K11", .waits_for = "changing sizes"},
     {.id = "K13", .check = [] { wrappers_are_parameters(); tensors_are_made_on_the_way(); }},
     {.id = "O7", .check = overlapping_wrappers_are_written, .does_not_apply = "such inputs need no refusal"},
     {.id = "O17", .check = a_class_that_does_not_say_how_it_is_made_does_not_compile},

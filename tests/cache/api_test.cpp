@@ -38,16 +38,6 @@ struct CacheApi : testing::Test {
   ScratchFolder scratch;
 };
 
-template <class Exception, class Action>
-std::string message_of(const Action& action) {
-  try {
-    action();
-  } catch (const Exception& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST_F(CacheApi, M38_AfterClearingItMissesAgain) {
   EXPECT_EQ(train(cos_plus, folder())["cache_miss"], 1u);
   EXPECT_EQ(train(cos_plus, folder())["cache_hit"], 1u);
@@ -154,9 +144,9 @@ TEST_F(CacheApi, WhatIsNotCachedHasNoKey) {
     y.register_hook([](const at::Tensor& gradient) { return gradient * 2; });
     return Tensors{y};
   };
-  EXPECT_TRUE(contains(message_of<CacheError>([&] { cache::key(hooked, {x}); }), "hook"));
-  EXPECT_TRUE(contains(message_of<CacheError>([&] { cache::key([x](const Tensors& in) { return Tensors{in[0] * x}; }, {x}); }), "captured"));
-  EXPECT_TRUE(contains(message_of<Error>([&] { cache::key(cos_plus, {x, x}, {.backend = "steam"}); }), "steam"));
+  EXPECT_TRUE(contains(message<CacheError>([&] { cache::key(hooked, {x}); }), "hook"));
+  EXPECT_TRUE(contains(message<CacheError>([&] { cache::key([x](const Tensors& in) { return Tensors{in[0] * x}; }, {x}); }), "captured"));
+  EXPECT_TRUE(contains(message<Error>([&] { cache::key(cos_plus, {x, x}, {.backend = "steam"}); }), "steam"));
 }
 
 // ---- bundles
@@ -201,13 +191,13 @@ TEST_F(CacheApi, M5_WithoutOptionsAllCachesOfTheProcessAreExported) {
 TEST_F(CacheApi, SignedBundlesAreReadWithTheirKeyAlone) {
   train(cos_plus, folder("cache", "secret"));
   cache::export_bundle(file(), folder("cache", "secret"));
-  EXPECT_TRUE(contains(message_of<Error>([&] { cache::import_bundle(file(), folder("with", "other")); }), "sign"));
+  EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file(), folder("with", "other")); }), "sign"));
   EXPECT_FALSE(std::filesystem::exists(folder("with").directory));
   cache::import_bundle(file(), folder("with", "secret"));
   EXPECT_EQ(train(cos_plus, folder("with", "secret"))["cache_hit"], 1u);
   train(cos_plus, folder("unsigned"));
   cache::export_bundle(file(), folder("unsigned"));
-  EXPECT_TRUE(contains(message_of<Error>([&] { cache::import_bundle(file(), folder("third", "secret")); }), "sign"));
+  EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file(), folder("third", "secret")); }), "sign"));
 }
 
 TEST_F(CacheApi, ABundleUnderWrongNamesPutsNothing) {
@@ -218,14 +208,14 @@ TEST_F(CacheApi, ABundleUnderWrongNamesPutsNothing) {
     std::vector<cache::BundleItem> renamed = {items};
     renamed[size_t(&item - items.data())].name = std::string(64, 'a');
     cache::write_bundle(file("renamed"), renamed, "");
-    EXPECT_TRUE(contains(message_of<Error>([&] { cache::import_bundle(file("renamed"), folder("with")); }), "aaaa"));
+    EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file("renamed"), folder("with")); }), "aaaa"));
     EXPECT_FALSE(std::filesystem::exists(folder("with").directory));
   }
   EXPECT_EQ(items.size(), 3u);
 }
 
 TEST_F(CacheApi, NothingIsImportedWhereThereIsNoFolder) {
-  EXPECT_TRUE(contains(message_of<Error>([&] { cache::import_bundle(file(), {.local = false}); }), "CacheOptions::local"));
+  EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file(), {.local = false}); }), "CacheOptions::local"));
 }
 
 }  // namespace

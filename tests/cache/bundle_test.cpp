@@ -67,7 +67,7 @@ struct Bundle : testing::Test {
   ScratchFolder scratch;
   std::filesystem::path path = scratch.path() / "job.bundle";
 
-  size_t files() const { return size_t(std::distance(std::filesystem::directory_iterator(scratch.path()), {})); }
+  size_t files() const { return test::in_folder(scratch.path()).size(); }
 };
 
 TEST_F(Bundle, GivesBackWhatWasWritten) {

@@ -4,6 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "aot/joint.h"
+#include "cache/children.h"
 #include "cache/fingerprints.h"
 #include "cache/new_process.h"
 

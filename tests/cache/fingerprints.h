@@ -1,16 +1,8 @@
-/// Fingerprints of small functions, and processes that print theirs.
+/// Fingerprints of small functions.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <tandem/tandem.h>
-#include <torch/torch.h>
-#include <unistd.h>
-
-#include <array>
-#include <cstdio>
-#include <regex>
-
 #include "runtime/fingerprint.h"
+#include "support/compare.h"
 
 namespace tandem::test {
 
@@ -40,23 +32,5 @@ inline std::vector<std::string> differing(const Fingerprint& a, const Fingerprin
     if (component(b, one.name).hash != one.hash) names.push_back(one.name);
   return names;
 }
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-/// What one test of this program, left out of its usual run, prints between marks in a process of its own.
-inline std::string printed_by_child(const std::string& test, const std::string& environment = "", const std::string& folder = ".") {
-  char self[4096] = {};
-  if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return {};
-  const std::string command = "cd " + folder + " && env " + environment + " '" + self + "' --gtest_also_run_disabled_tests --gtest_filter=DISABLED_Child." + test;
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) return {};
-  std::string output;
-  std::array<char, 4096> some;
-  while (size_t count = fread(some.data(), 1, some.size(), pipe)) output.append(some.data(), count);
-  if (pclose(pipe) != 0) return "failed: " + output;
-  std::smatch found;
-  return std::regex_search(output, found, std::regex("<<<([^]*)>>>")) ? found[1].str() : "printed nothing: " + output;
-}
-inline void print_to_parent(const std::string& text) { std::printf("<<<%s>>>\n", text.c_str()); }
 
 }  // namespace tandem::test

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "cache/long_form.h"
+
 namespace tandem::cache {
 namespace {
 
@@ -20,8 +22,6 @@ constexpr bool kCompresses = true;
 #else
 constexpr bool kCompresses = false;
 #endif
-
-size_t repetitions(size_t few, size_t many) { return std::getenv("TANDEM_CACHE_LONG") ? many : few; }
 
 std::string random_bytes(size_t size, unsigned seed) {
   std::mt19937 random(seed);
@@ -165,7 +165,7 @@ TEST(Frame, MutatedIsNeverAccepted) {
   for (const std::string key : {"", "secret"}) {
     for (const std::string& payload : {text(2000), random_bytes(200, 3), std::string()}) {
       const std::string sealed = seal(Kind::Entry, kName, payload, key);
-      for (size_t i = repetitions(4'000, 170'000); i > 0; --i) ASSERT_NE(open(Kind::Entry, kName, mutate(sealed, random), key).complaint, "") << "mutation " << i;
+      for (int i = in_long_form(170'000, 4'000); i > 0; --i) ASSERT_NE(open(Kind::Entry, kName, mutate(sealed, random), key).complaint, "") << "mutation " << i;
     }
   }
 }
@@ -173,7 +173,7 @@ TEST(Frame, MutatedIsNeverAccepted) {
 TEST(Frame, MutatedWithARightChecksumIsNeverAcceptedWhenSigned) {
   std::mt19937 random(8);
   const std::string sealed = seal(Kind::Entry, kName, text(2000), "secret");
-  for (size_t i = repetitions(10'000, 500'000); i > 0; --i) {
+  for (int i = in_long_form(500'000, 10'000); i > 0; --i) {
     std::string mutated = mutate(sealed, random);
     if (mutated.size() < kDigest) continue;
     mutated = with_right_checksum(mutated);
@@ -186,7 +186,7 @@ TEST(Frame, MutatedWithARightChecksumStaysWithinWhatIsAllowed) {
   std::mt19937 random(9);
   size_t accepted = 0;
   const std::string sealed = seal(Kind::Entry, kName, text(2000), "");
-  for (size_t i = repetitions(10'000, 500'000); i > 0; --i) {
+  for (int i = in_long_form(500'000, 10'000); i > 0; --i) {
     const std::string mutated = mutate(sealed, random);
     if (mutated.size() < kDigest) continue;
     const Opened opened = open(Kind::Entry, kName, with_right_checksum(mutated), "", 4000);

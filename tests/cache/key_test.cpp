@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "cache/children.h"
 #include "cache/fingerprints.h"
 #include "cache/frame.h"
 #include "runtime/option_rows.h"

@@ -38,9 +38,8 @@ class LocalStoreTest : public testing::Test {
   }
 
   size_t files_in_folder() const {
-    size_t count = 0;
-    for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder)) count += !file.is_directory() && file.path().filename() != "lock";
-    return count;
+    const auto files = test::files_below(folder);
+    return size_t(std::count_if(files.begin(), files.end(), [](const fs::path& file) { return file.filename() != "lock"; }));
   }
 
   ScratchFolder scratch;

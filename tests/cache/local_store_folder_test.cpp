@@ -69,7 +69,7 @@ TEST_F(LocalStoreFolderTest, LinksInTheFolderLeadNowhere) {
   EXPECT_FALSE(fs::is_symlink(entry(kName)));
 
   for (const fs::path& path : {folder / "entries/ab", folder / "entries"}) {
-    fs::remove_all(path);
+    test::remove_folder(path);
     fs::create_symlink(outside, path);
     expect_error([&] { store.put(Kind::Entry, kName, "z"); }, "cannot be opened");
     expect_error([&] { store.get(Kind::Entry, kName); }, "cannot be opened");
@@ -79,7 +79,7 @@ TEST_F(LocalStoreFolderTest, LinksInTheFolderLeadNowhere) {
 
   fs::create_symlink(outside / "lock", folder / "lock");
   expect_error([&] { store.gc(); }, "cannot be locked");
-  EXPECT_EQ(std::distance(fs::directory_iterator(outside), {}), 1);
+  EXPECT_EQ(test::in_folder(outside).size(), 1u);
   EXPECT_EQ(open(Kind::Entry, kName, read_bytes(outside / "entry"), "").payload, "x");
 }
 
@@ -142,9 +142,7 @@ void use_full_disk(const fs::path& folder) {
   expect_error([&] { store.put(Kind::Artifact, kOther, incompressible(5000)); }, "cannot be written (File too large)");
   EXPECT_EQ(store.get(Kind::Entry, kName).payload, "before");
   EXPECT_EQ(store.get(Kind::Artifact, kOther).state, State::Absent);
-  size_t count = 0;
-  for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder)) count += file.is_regular_file();
-  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(test::files_below(folder).size(), 1u);
 }
 
 TEST_F(LocalStoreFolderDeathTest, FullDiskLeavesNothingBehind) { IN_A_NEW_PROCESS(use_full_disk(folder)); }

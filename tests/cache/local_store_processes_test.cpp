@@ -9,6 +9,7 @@
 #include <random>
 
 #include "cache/local_store.h"
+#include "cache/long_form.h"
 #include "cache/new_process.h"
 #include "cache/scratch_folder.h"
 
@@ -19,8 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr Kind kKinds[] = {Kind::Entry, Kind::Artifact};
 constexpr uint64_t kMuch = uint64_t(1) << 30;
-
-bool is_long() { return std::getenv("TANDEM_CACHE_LONG") != nullptr; }
 
 std::string name_of(size_t number) { return sha256(std::to_string(number)); }
 
@@ -44,9 +43,8 @@ bool is_whole(const std::string& name, const std::string& payload, size_t larges
 }
 
 size_t count_temporary(const fs::path& folder) {
-  size_t count = 0;
-  for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder)) count += file.path().filename().string().starts_with("temporary.");
-  return count;
+  const auto files = test::files_below(folder);
+  return size_t(std::count_if(files.begin(), files.end(), [](const fs::path& file) { return file.filename().string().starts_with("temporary."); }));
 }
 
 /// The exit status of the child is what `work` returns, which counts what went wrong.
@@ -109,7 +107,7 @@ void kill_writers(const fs::path& folder, unsigned times) {
 TEST(LocalStoreProcessesDeathTest, KilledWritersLeaveNoHalfFiles) {
   const ScratchFolder scratch;
   scratch.share();
-  IN_A_NEW_PROCESS(kill_writers(scratch.path() / "cache", is_long() ? 1000 : 50));
+  IN_A_NEW_PROCESS(kill_writers(scratch.path() / "cache", in_long_form(1000u, 50u)));
 }
 
 struct Crowd {
@@ -156,9 +154,8 @@ void use_together(const fs::path& folder, const Crowd& crowd) {
   EXPECT_EQ(store.gc().abandoned, 0u) << "nobody died";
   EXPECT_EQ(store.verify().size(), 0u);
   const std::vector<StoredFile> files = store.list();
-  size_t in_folder = 0;
-  for (const fs::directory_entry& file : fs::recursive_directory_iterator(folder)) in_folder += file.is_regular_file() && file.path().filename() != "lock";
-  EXPECT_EQ(in_folder, files.size()) << "something else than whole files was left behind";
+  const auto in_folder = test::files_below(folder);
+  EXPECT_EQ(size_t(std::count_if(in_folder.begin(), in_folder.end(), [](const fs::path& file) { return file.filename() != "lock"; })), files.size()) << "something else than whole files was left behind";
   EXPECT_TRUE(crowd.max_bytes < kMuch || files.size() == 2 * crowd.names) << files.size() << " files";
   EXPECT_LE(store.stats().bytes, crowd.max_bytes);
   for (const StoredFile& file : files) EXPECT_TRUE(is_whole(file.name, store.get(file.kind, file.name).payload, crowd.largest));
@@ -167,14 +164,14 @@ void use_together(const fs::path& folder, const Crowd& crowd) {
 TEST(LocalStoreProcessesDeathTest, ManyShareOneFolder) {
   const ScratchFolder scratch;
   scratch.share();
-  const Crowd crowd = is_long() ? Crowd{16, 200, 50, kMuch} : Crowd{4, 50, 10, kMuch};
+  const Crowd crowd = in_long_form(Crowd{16, 200, 50, kMuch}, Crowd{4, 50, 10, kMuch});
   IN_A_NEW_PROCESS(use_together(scratch.path() / "cache", crowd));
 }
 
 TEST(LocalStoreProcessesDeathTest, ManyShareOneFullFolder) {
   const ScratchFolder scratch;
   scratch.share();
-  const Crowd crowd = is_long() ? Crowd{16, 200, 50, 200'000} : Crowd{4, 50, 10, 50'000};
+  const Crowd crowd = in_long_form(Crowd{16, 200, 50, 200'000}, Crowd{4, 50, 10, 50'000});
   IN_A_NEW_PROCESS(use_together(scratch.path() / "cache", crowd));
 }
 

@@ -93,7 +93,7 @@ TEST_F(LocalStoreTest, AbsentFolderIsEmptyAndStaysAbsent) {
 
 TEST_F(LocalStoreTest, FolderThatGoesAwayIsMadeAgain) {
   store.put(Kind::Entry, kName, "one");
-  fs::remove_all(folder);
+  test::remove_folder(folder);
   EXPECT_EQ(store.get(Kind::Entry, kName).state, State::Absent);
   store.put(Kind::Entry, kName, "two");
   EXPECT_EQ(store.get(Kind::Entry, kName).payload, "two");

@@ -1,29 +1,11 @@
 /// What several processes do one after the other on one cache, played by one process that forgets in between.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <tandem/tandem.h>
-#include <torch/torch.h>
-
 #include "cache/local_store.h"
 #include "cache/scratch_folder.h"
+#include "support/compare.h"
 
 namespace tandem::test {
-
-inline uint64_t counter(const std::string& name) { return counters().at(name); }
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-/// The sentence that `call` throws as E; empty when it throws nothing.
-template <class E = CacheError, class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return {};
-}
 
 inline at::Tensor leaf(std::vector<float> values) { return torch::tensor(values).requires_grad_(); }
 
@@ -41,11 +23,6 @@ inline Tensors train(const Callable& fn, const Tensors& inputs) {
   if (roots.empty()) return seen;
   for (const at::Tensor& gradient : torch::autograd::grad(roots, leaves, tangents)) seen.push_back(gradient);
   return seen;
-}
-
-inline void expect_equal(const Tensors& got, const Tensors& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(torch::equal(got[i], want[i])) << i << ": " << got[i] << " instead of " << want[i];
 }
 
 struct Processes : testing::Test {
@@ -69,11 +46,7 @@ struct Processes : testing::Test {
   }
 
   std::vector<std::filesystem::path> files(const char* kind) const {
-    std::vector<std::filesystem::path> found;
-    if (std::filesystem::exists(directory() / kind))
-      for (const auto& file : std::filesystem::recursive_directory_iterator(directory() / kind))
-        if (file.is_regular_file()) found.push_back(file.path());
-    return found;
+    return test::files_below(directory() / kind);
   }
   cache::LocalTotals stats() const { return cache::LocalStore(directory(), "", 1 << 30).stats(); }
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cache/redis_connection.h"
+#include "support/files_below.h"
 
 namespace tandem::cache {
 
@@ -60,7 +61,7 @@ class RedisServer {
   }
   ~RedisServer() {
     stop();
-    std::filesystem::remove_all(folder_);
+    tandem::test::remove_folder(folder_);
   }
   RedisServer(const RedisServer&) = delete;
 

@@ -9,6 +9,8 @@
 #include <iterator>
 #include <string>
 
+#include "support/files_below.h"
+
 class ScratchFolder {
  public:
   ScratchFolder() : inherited_(getenv(kVariable)) {
@@ -22,10 +24,9 @@ class ScratchFolder {
     if (inherited_) return;
     unsetenv(kVariable);
     std::error_code ignored;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
-      if (entry.is_directory() && !entry.is_symlink()) std::filesystem::permissions(entry, std::filesystem::perms::owner_all, ignored);
-    }
-    std::filesystem::remove_all(path_, ignored);
+    for (const std::filesystem::path& entry : tandem::test::below_folder(path_))
+      if (tandem::test::is_folder(entry)) std::filesystem::permissions(entry, std::filesystem::perms::owner_all, ignored);
+    tandem::test::remove_folder(path_);
   }
 
   /// Programs that this one starts have this same folder, and leave it to this one to remove it.

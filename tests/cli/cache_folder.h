@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include "cli/program.h"
+#include "support/files_below.h"
 
 /// A cache in the test's folder, which nobody else uses.
 struct CliCache : Cli {

@@ -121,8 +121,8 @@ TEST_F(CliCache, GcKeepsWhatEntriesName) {
   ASSERT_TRUE(fs::remove(file("entries", dropped)));
   ASSERT_EQ(run({"cache", "gc", "--json"}), 0) << errors();
   EXPECT_EQ(object()["unneeded"], 0) << "what was just used may be about to be named";
-  for (const auto& one : fs::recursive_directory_iterator(directory))
-    if (one.is_regular_file()) fs::last_write_time(one, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  for (const fs::path& one : tandem::test::files_below(directory))
+    fs::last_write_time(one, fs::file_time_type::clock::now() - std::chrono::hours(2));
   ASSERT_EQ(run({"cache", "gc", "--json"}), 0) << errors();
   EXPECT_EQ(object()["unneeded"], 2);
   ASSERT_EQ(run({"explain", folder / "script.pt", "--input", "2x3:f32", "--json"}), 0) << errors();

@@ -64,6 +64,26 @@ TEST_F(Cli, OverheadPrintsTheKeysOfTheApi) {
   for (auto& [name, value] : line.items()) EXPECT_GT(value.get<double>(), 0) << name;
 }
 
+TEST_F(Cli, WarmStartLoadsFromTheFolderAndFromABundle) {
+  ASSERT_EQ(run({"bench", "--warm-start", "--layers", "1", "--threads", "1", "--json"}), 0) << errors();
+  const Json line = object();
+  EXPECT_EQ(keys(line), (std::vector<std::string>{"compile_s", "compile_trace_s", "compile_state", "compile_work", "load_s", "load_trace_s", "load_state", "load_work", "bundle_load_s",
+                                                  "bundle_load_trace_s", "bundle_load_state", "bundle_load_work", "entry_bytes", "artifact_bytes", "bundle_bytes"}));
+  EXPECT_EQ(line["compile_state"], "miss");
+  for (const char* kind : {"trace", "joint_trace", "partition", "compile_forward", "compile_backward"}) EXPECT_EQ(line["compile_work"][kind], 1) << kind;
+  for (const std::string prefix : {"load", "bundle_load"}) {
+    EXPECT_EQ(line[prefix + "_state"], "hit") << prefix;
+    EXPECT_EQ(line[prefix + "_work"], (Json{{"trace", 1}})) << prefix;
+    EXPECT_GT(line[prefix + "_s"], 0.0) << prefix;
+    EXPECT_LT(line[prefix + "_trace_s"], line[prefix + "_s"]) << prefix;
+  }
+  EXPECT_GT(line["entry_bytes"], 0);
+  EXPECT_GT(line["artifact_bytes"], 0);
+  EXPECT_GE(line["bundle_bytes"], line["entry_bytes"].get<int64_t>() + line["artifact_bytes"].get<int64_t>());
+  ASSERT_EQ(run({"bench", "--warm-start", "--layers", "1", "--threads", "1"}), 0) << errors();
+  for (const char* part : {"imported bundle", "its code"}) EXPECT_NE(output().find(part), std::string::npos) << output();
+}
+
 TEST_F(Cli, DoctorSaysWhatIsThere) {
   ASSERT_EQ(run({"doctor", "--json"}), 0) << errors();
   const Json line = object();

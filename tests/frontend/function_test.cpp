@@ -7,7 +7,7 @@ namespace {
 
 using test::counter;
 using test::gradients;
-using test::same;
+using test::same_tensor;
 
 at::Tensor leaf(at::IntArrayRef sizes) { return torch::randn(sizes).requires_grad_(); }
 
@@ -17,7 +17,7 @@ TEST(CompileFunction, AFunctionOfAListGivesCompiled) {
   Compiled fast = compile([](const Tensors& in) { return Tensors{(in[0] * in[1]).tanh()}; }, {.name = "product"});
   at::Tensor a = leaf({3}), b = leaf({3});
   at::Tensor got = fast({a, b})[0], want = product(a, b);
-  EXPECT_TRUE(same(got, want));
+  EXPECT_TRUE(same_tensor(got, want));
   test::expect_same(gradients(got, {a, b}), gradients(want, {a, b}));
 }
 
@@ -28,7 +28,7 @@ TEST(CompileFunction, ATypedFunctionIsCalledLikeTheOriginal) {
   auto erased = compile(std::function<at::Tensor(at::Tensor, at::Tensor)>(product));
   at::Tensor a = leaf({2, 3}), b = leaf({3});
   for (const at::Tensor& got : {lambda(a, b), function(a, b), pointer(a, b), erased(a, b)}) {
-    EXPECT_TRUE(same(got, product(a, b)));
+    EXPECT_TRUE(same_tensor(got, product(a, b)));
     test::expect_same(gradients(got, {a, b}), gradients(product(a, b), {a, b}));
   }
 }
@@ -38,7 +38,7 @@ TEST(CompileFunction, ExplainCompilesWithoutRunning) {
   at::Tensor a = torch::zeros(2);
   Explanation explanation = fast.explain(a);
   EXPECT_GT(explanation.nodes_recorded, 0u);
-  EXPECT_TRUE(same(a, torch::zeros(2)));
+  EXPECT_TRUE(same_tensor(a, torch::zeros(2)));
 }
 
 TEST(CompileFunction, ResultsOfEveryShapeComeBack) {
@@ -46,10 +46,10 @@ TEST(CompileFunction, ResultsOfEveryShapeComeBack) {
   auto tuple = compile([](at::Tensor x, at::Tensor y) { return std::make_tuple(x + y, Tensors{x, x * y}, std::optional<at::Tensor>(), 3, std::string("mean")); });
   for (int round = 0; round < 2; ++round) {
     auto [sum, list, none, number, text] = tuple(a, b);
-    EXPECT_TRUE(same(sum, a + b));
+    EXPECT_TRUE(same_tensor(sum, a + b));
     ASSERT_EQ(list.size(), 2u);
     EXPECT_TRUE(list[0].is_same(a));
-    EXPECT_TRUE(same(list[1], a * b));
+    EXPECT_TRUE(same_tensor(list[1], a * b));
     EXPECT_FALSE(none.has_value());
     EXPECT_EQ(number, 3);
     EXPECT_EQ(text, "mean");
@@ -58,7 +58,7 @@ TEST(CompileFunction, ResultsOfEveryShapeComeBack) {
   EXPECT_EQ(list(leaf({2, 3})).size(), 2u);
   EXPECT_EQ(list(leaf({4, 3})).size(), 4u);
   auto dict = compile([](at::Tensor x) { return std::map<std::string, at::Tensor>{{"twice", x * 2}, {"none", {}}}; });
-  EXPECT_TRUE(same(dict(a).at("twice"), a * 2));
+  EXPECT_TRUE(same_tensor(dict(a).at("twice"), a * 2));
   EXPECT_FALSE(dict(a).at("none").defined());
 }
 
@@ -67,7 +67,7 @@ TEST(CompileFunction, NothingReturnedIsNothingReturned) {
   at::Tensor x = torch::zeros(2);
   fast(x);
   fast(x);
-  EXPECT_TRUE(same(x, torch::full({2}, 2.0)));
+  EXPECT_TRUE(same_tensor(x, torch::full({2}, 2.0)));
 }
 
 TEST(CompileFunction, NestedArgumentsArePutTogetherAgain) {
@@ -83,7 +83,7 @@ TEST(CompileFunction, NestedArgumentsArePutTogetherAgain) {
   Batch first{{"x", {{a, std::nullopt}, {b, w}}}, {"long", {{b, std::nullopt}}}}, second{{"x", {{b, w}}}};
   for (const Batch& batch : {first, second, first}) {
     at::Tensor got = fast(batch), want = original(batch);
-    EXPECT_TRUE(same(got, want));
+    EXPECT_TRUE(same_tensor(got, want));
     test::expect_same(gradients(got, {b, w}), gradients(want, {b, w}));
   }
 }
@@ -96,11 +96,11 @@ TEST(CompileFunction, AnotherNumberIsAnotherTraceWithItsOwnResult) {
   auto fast = compile(original);
   at::Tensor x = leaf({2, 3});
   uint64_t before = counter("trace");
-  EXPECT_TRUE(same(fast(x, 2.0, false, "sum", {0}), original(x, 2.0, false, "sum", {0})));
-  EXPECT_TRUE(same(fast(x, 3.0, false, "sum", {0}), original(x, 3.0, false, "sum", {0})));
-  EXPECT_TRUE(same(fast(x, 3.0, true, "mean", {0, 1}), original(x, 3.0, true, "mean", {0, 1})));
+  EXPECT_TRUE(same_tensor(fast(x, 2.0, false, "sum", {0}), original(x, 2.0, false, "sum", {0})));
+  EXPECT_TRUE(same_tensor(fast(x, 3.0, false, "sum", {0}), original(x, 3.0, false, "sum", {0})));
+  EXPECT_TRUE(same_tensor(fast(x, 3.0, true, "mean", {0, 1}), original(x, 3.0, true, "mean", {0, 1})));
   EXPECT_EQ(counter("trace") - before, 3u);
-  EXPECT_TRUE(same(fast(x, 2.0, false, "sum", {0}), original(x, 2.0, false, "sum", {0})));
+  EXPECT_TRUE(same_tensor(fast(x, 2.0, false, "sum", {0}), original(x, 2.0, false, "sum", {0})));
   EXPECT_EQ(counter("trace") - before, 3u) << "seen before";
 }
 
@@ -122,17 +122,17 @@ TEST(CompileFunction, OnlyMaxSignaturesOfThemAreKept) {
 TEST(CompileFunction, UndefinedTensorsArePassedOnAsNone) {
   auto fast = compile([](at::Tensor x, at::Tensor mask) { return mask.defined() ? x * mask : x + 1; });
   at::Tensor x = leaf({2}), mask = torch::rand({2});
-  EXPECT_TRUE(same(fast(x, {}), x + 1));
-  EXPECT_TRUE(same(fast(x, mask), x * mask));
-  EXPECT_TRUE(same(fast(x, at::Tensor()), x + 1));
+  EXPECT_TRUE(same_tensor(fast(x, {}), x + 1));
+  EXPECT_TRUE(same_tensor(fast(x, mask), x * mask));
+  EXPECT_TRUE(same_tensor(fast(x, at::Tensor()), x + 1));
 }
 
 TEST(CompileFunction, FunctionsThatCannotBeCopiedWork) {
   auto typed = compile([owned = std::make_unique<double>(2.0)](at::Tensor x) { return x * *owned; });
   auto listed = compile([owned = std::make_unique<double>(2.0)](const Tensors& in) { return Tensors{in[0] * *owned}; });
   at::Tensor x = torch::ones(2);
-  EXPECT_TRUE(same(typed(x), x * 2));
-  EXPECT_TRUE(same(listed({x})[0], x * 2));
+  EXPECT_TRUE(same_tensor(typed(x), x * 2));
+  EXPECT_TRUE(same_tensor(listed({x})[0], x * 2));
 }
 
 TEST(CompileFunction, CopiesShareWhatWasCompiled) {
@@ -151,7 +151,7 @@ TEST(CompileFunction, ACompiledFunctionInsideAnotherIsRecordedThrough) {
   at::Tensor x = leaf({3});
   for (int round = 0; round < 2; ++round) {
     at::Tensor got = outer(x), want = x.sin() * 2.0 + x.sin() * 3.0;
-    EXPECT_TRUE(same(got, want));
+    EXPECT_TRUE(same_tensor(got, want));
     test::expect_same(gradients(got, {x}), gradients(want, {x}));
   }
 }

@@ -5,7 +5,7 @@ namespace {
 
 using test::counter;
 using test::gradients;
-using test::same;
+using test::same_tensor;
 
 struct GateImpl : torch::nn::Module {
   torch::nn::Linear linear{nullptr};
@@ -28,7 +28,7 @@ TEST(CompileModule, HoldersAndSharedPointersAreCalledLikeTheModule) {
   auto shared = compile(linear.ptr());
   at::Tensor x = torch::randn({2, 3}).requires_grad_();
   for (const at::Tensor& got : {held(x), shared(x)}) {
-    EXPECT_TRUE(same(got, linear(x)));
+    EXPECT_TRUE(same_tensor(got, linear(x)));
     test::expect_same(gradients(got, {x, linear->weight, linear->bias}), gradients(linear(x), {x, linear->weight, linear->bias}));
   }
 }
@@ -38,12 +38,12 @@ TEST(CompileModule, TrailingArgumentsMayBeLeftOut) {
   gate->eval();
   auto fast = compile(gate);
   at::Tensor x = torch::randn({2, 4}), mask = torch::rand({2, 4});
-  EXPECT_TRUE(same(fast(x), gate(x)));
-  EXPECT_TRUE(same(fast(x, 2.0), gate(x, 2.0)));
-  EXPECT_TRUE(same(fast(x, 2), gate(x, 2)));
-  EXPECT_TRUE(same(fast(x, 2.0, mask), gate(x, 2.0, mask)));
-  EXPECT_TRUE(same(fast(x, 2.0, std::nullopt, "tanh"), gate(x, 2.0, std::nullopt, "tanh")));
-  EXPECT_TRUE(same(fast(x, 3.0, std::optional(mask), std::string("tanh")), gate(x, 3.0, std::optional(mask), "tanh")));
+  EXPECT_TRUE(same_tensor(fast(x), gate(x)));
+  EXPECT_TRUE(same_tensor(fast(x, 2.0), gate(x, 2.0)));
+  EXPECT_TRUE(same_tensor(fast(x, 2), gate(x, 2)));
+  EXPECT_TRUE(same_tensor(fast(x, 2.0, mask), gate(x, 2.0, mask)));
+  EXPECT_TRUE(same_tensor(fast(x, 2.0, std::nullopt, "tanh"), gate(x, 2.0, std::nullopt, "tanh")));
+  EXPECT_TRUE(same_tensor(fast(x, 3.0, std::optional(mask), std::string("tanh")), gate(x, 3.0, std::optional(mask), "tanh")));
 }
 
 TEST(CompileModule, EvalAndTrainAreNoticed) {
@@ -56,7 +56,7 @@ TEST(CompileModule, EvalAndTrainAreNoticed) {
     torch::manual_seed(5);
     at::Tensor got = fast(x);
     torch::manual_seed(5);
-    EXPECT_TRUE(same(got, gate(x)));
+    EXPECT_TRUE(same_tensor(got, gate(x)));
   }
 }
 
@@ -74,7 +74,7 @@ TEST(CompileModule, TrainsWithItsOwnersOptimiser) {
     optimiser.step();
     return loss;
   };
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same(step(fast, optimizer), step([&](at::Tensor in) { return reference->forward(in); }, eager_optimizer))) << i;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_tensor(step(fast, optimizer), step([&](at::Tensor in) { return reference->forward(in); }, eager_optimizer))) << i;
   test::expect_same(copy->parameters(), reference->parameters());
 }
 
@@ -84,26 +84,26 @@ TEST(CompileModule, LstmReturnsItsNestedTuple) {
   at::Tensor x = torch::randn({5, 2, 3}).requires_grad_();
   auto [output, state] = fast(x);
   auto [want, want_state] = lstm(x);
-  EXPECT_TRUE(same(output, want));
-  EXPECT_TRUE(same(std::get<0>(state), std::get<0>(want_state)));
-  EXPECT_TRUE(same(std::get<1>(state), std::get<1>(want_state)));
+  EXPECT_TRUE(same_tensor(output, want));
+  EXPECT_TRUE(same_tensor(std::get<0>(state), std::get<0>(want_state)));
+  EXPECT_TRUE(same_tensor(std::get<1>(state), std::get<1>(want_state)));
   Tensors leaves = lstm->parameters();
   leaves.push_back(x);
   test::expect_same(gradients(output, leaves), gradients(want, leaves));
   auto carried = std::make_tuple(std::get<0>(state).detach(), std::get<1>(state).detach());
-  EXPECT_TRUE(same(std::get<0>(fast(x, carried)), std::get<0>(lstm(x, carried))));
+  EXPECT_TRUE(same_tensor(std::get<0>(fast(x, carried)), std::get<0>(lstm(x, carried))));
 }
 
 TEST(CompileModule, DtypeAndFrozenParametersAreNoticed) {
   torch::nn::Linear linear(3, 2);
   auto fast = compile(linear);
   at::Tensor x = torch::randn({2, 3});
-  EXPECT_TRUE(same(fast(x), linear(x)));
+  EXPECT_TRUE(same_tensor(fast(x), linear(x)));
   linear->weight.requires_grad_(false);
   linear->bias.requires_grad_(false);
-  EXPECT_TRUE(same(fast(x), linear(x)));
+  EXPECT_TRUE(same_tensor(fast(x), linear(x)));
   fast->to(torch::kDouble);
-  EXPECT_TRUE(same(fast(x.to(torch::kDouble)), linear(x.to(torch::kDouble))));
+  EXPECT_TRUE(same_tensor(fast(x.to(torch::kDouble)), linear(x.to(torch::kDouble))));
 }
 
 TEST(CompileModule, OptionsOfLibtorchsOwnModulesPassThrough) {
@@ -111,9 +111,9 @@ TEST(CompileModule, OptionsOfLibtorchsOwnModulesPassThrough) {
   auto fast = compile(transpose);
   at::Tensor x = torch::randn({1, 2, 4, 4});
   std::vector<int64_t> size{10, 10};
-  EXPECT_TRUE(same(fast(x), transpose(x)));
-  EXPECT_TRUE(same(fast(x, at::IntArrayRef(size)), transpose(x, at::IntArrayRef(size))));
-  EXPECT_TRUE(same(fast(x, std::nullopt), transpose(x, std::nullopt)));
+  EXPECT_TRUE(same_tensor(fast(x), transpose(x)));
+  EXPECT_TRUE(same_tensor(fast(x, at::IntArrayRef(size)), transpose(x, at::IntArrayRef(size))));
+  EXPECT_TRUE(same_tensor(fast(x, std::nullopt), transpose(x, std::nullopt)));
 }
 
 TEST(CompileModule, ExplainNamesTheParameters) {

@@ -14,7 +14,7 @@ using c10::IValue;
 using test::counter;
 using test::gradients;
 using test::message;
-using test::same;
+using test::same_tensor;
 
 /// A script that has been to a file and back, as a user's has.
 torch::jit::Module from_file(const torch::jit::Module& module) {
@@ -85,7 +85,7 @@ TEST(CompileScript, GivesWhatTheScriptGivesWithGradients) {
     at::Tensor got = fast(arguments).toTensor();
     torch::manual_seed(7);
     at::Tensor want = eager(module, arguments).toTensor();
-    EXPECT_TRUE(same(got, want));
+    EXPECT_TRUE(same_tensor(got, want));
     test::expect_same(gradients(got, leaves), gradients(want, leaves));
   }
   EXPECT_EQ(module.attr("count").toTensor().item<float>(), 6) << "the buffer is the module's own";
@@ -105,7 +105,7 @@ TEST(CompileScript, TrainsLikeTheScript) {
     return loss;
   };
   for (int i = 0; i < 4; ++i)
-    EXPECT_TRUE(same(step(fast, optimizer), step([&](std::vector<IValue> in) { return eager(reference, in); }, eager_optimizer))) << i;
+    EXPECT_TRUE(same_tensor(step(fast, optimizer), step([&](std::vector<IValue> in) { return eager(reference, in); }, eager_optimizer))) << i;
   test::expect_same(parameters(copy), parameters(reference));
 }
 
@@ -116,7 +116,7 @@ TEST(CompileScript, TrainAndEvalOfEverySubmoduleAreNoticed) {
   fast(x);
   uint64_t before = counter("trace");
   fast->eval();
-  EXPECT_TRUE(same(fast(x).toTensor(), module.forward({x}).toTensor()));
+  EXPECT_TRUE(same_tensor(fast(x).toTensor(), module.forward({x}).toTensor()));
   EXPECT_EQ(counter("trace"), before + 1);
   module.train();
   fast(x);
@@ -129,9 +129,9 @@ TEST(CompileScript, KeywordsAndPositionsMeanTheSame) {
   auto fast = compile(module);
   at::Tensor x = torch::randn({2, 3}), mask = torch::rand({2, 4});
   at::Tensor want = module.forward({x, 2.0, mask}).toTensor();
-  EXPECT_TRUE(same(fast({x}, {{"scale", 2.0}, {"mask", mask}}).toTensor(), want));
-  EXPECT_TRUE(same(fast(x, 2.0, mask).toTensor(), want));
-  EXPECT_TRUE(same(fast({}, {{"x", x}, {"scale", 2.0}, {"mask", mask}}).toTensor(), want));
+  EXPECT_TRUE(same_tensor(fast({x}, {{"scale", 2.0}, {"mask", mask}}).toTensor(), want));
+  EXPECT_TRUE(same_tensor(fast(x, 2.0, mask).toTensor(), want));
+  EXPECT_TRUE(same_tensor(fast({}, {{"x", x}, {"scale", 2.0}, {"mask", mask}}).toTensor(), want));
 }
 
 TEST(CompileScript, NestedListsTuplesAndDictsGoInAndOut) {
@@ -165,11 +165,11 @@ def forward(self, xs: List[Tensor], named: Dict[str, Tuple[Tensor, int]], flag: 
     ASSERT_EQ(g.size(), w.size());
     auto lists = [](const IValue& dict) { return dict.toGenericDict().at("k").toTensorVector(); };
     test::expect_same(lists(g[0]), lists(w[0]));
-    EXPECT_TRUE(same(g[1].toTupleRef().elements()[0].toTensor(), w[1].toTupleRef().elements()[0].toTensor()));
+    EXPECT_TRUE(same_tensor(g[1].toTupleRef().elements()[0].toTensor(), w[1].toTupleRef().elements()[0].toTensor()));
     EXPECT_EQ(g[1].toTupleRef().elements()[1].toInt(), 3);
     EXPECT_EQ(g[1].toTupleRef().elements()[2].toStringRef(), "text");
     EXPECT_EQ(g[2].isNone(), !flag);
-    EXPECT_TRUE(same(flag ? g[2].toTensor() : a, flag ? w[2].toTensor() : a));
+    EXPECT_TRUE(same_tensor(flag ? g[2].toTensor() : a, flag ? w[2].toTensor() : a));
     EXPECT_EQ(g[3].toDoubleVector(), w[3].toDoubleVector());
   }
 }
@@ -182,7 +182,7 @@ TEST(CompileScript, OperatorsArriveOneByOneEvenAfterTheScriptWasOptimised) {
   std::string graph = fast.explain(x).forward.to_string();
   for (const char* op : {"aten::sigmoid", "aten::mul", "aten::tanh"}) EXPECT_NE(graph.find(op), graph.npos) << op << " in\n" << graph;
   at::Tensor got = fast(x).toTensor(), want = (x.sigmoid() * x).tanh();
-  EXPECT_TRUE(same(got, want));
+  EXPECT_TRUE(same_tensor(got, want));
   test::expect_same(gradients(got, {x}), gradients(want, {x}));
 }
 
@@ -200,7 +200,7 @@ TEST(CompileScript, ForkAndWaitRunInPlace) {
   auto module = script("def branch(self, x):\n  return x.sin()\ndef forward(self, x):\n  f = fork(self.branch, x)\n  return torch.wait(f) + x\n");
   auto fast = compile(module);
   at::Tensor x = torch::randn(3);
-  EXPECT_TRUE(same(fast(x).toTensor(), x.sin() + x));
+  EXPECT_TRUE(same_tensor(fast(x).toTensor(), x.sin() + x));
 }
 
 TEST(CompileScript, AReplacedParameterIsNoticed) {
@@ -211,7 +211,7 @@ TEST(CompileScript, AReplacedParameterIsNoticed) {
   fast(x);
   at::Tensor old = module.attr("inner").toModule().attr("bias").toTensor();  // kept, so that only its place in the module tells
   module.attr("inner").toModule().setattr("bias", torch::ones({4}));
-  EXPECT_TRUE(same(fast(x).toTensor(), module.forward({x}).toTensor()));
+  EXPECT_TRUE(same_tensor(fast(x).toTensor(), module.forward({x}).toTensor()));
 }
 
 TEST(CompileScript, CallsThatDoNotFitNameTheScriptsArgument) {
@@ -248,7 +248,7 @@ TEST(CompileScript, AssignedAttributesAreRefusedAndPutBack) {
   std::string sentence = message<UnsupportedError>([&] { fast(torch::ones(2)); });
   EXPECT_NE(sentence.find("'calls'"), sentence.npos) << sentence;
   EXPECT_EQ(module.attr("calls").toInt(), 0);
-  EXPECT_TRUE(same(module.attr("last").toTensor(), torch::zeros(2)));
+  EXPECT_TRUE(same_tensor(module.attr("last").toTensor(), torch::zeros(2)));
 }
 
 TEST(CompileScript, ChangedListsAreRefused) {
@@ -266,7 +266,7 @@ TEST(CompileScript, AScriptWithoutForwardIsRefused) {
 TEST(CompileScript, ErrorsOfTheScriptsOwnPassThrough) {
   auto fast = compile(script("def forward(self, x):\n  assert x.dim() == 2, \"two dimensions, please\"\n  return x\n"));
   EXPECT_NE(message<std::exception>([&] { fast(torch::ones(2)); }).find("two dimensions, please"), std::string::npos);
-  EXPECT_TRUE(same(fast(torch::ones({2, 2})).toTensor(), torch::ones({2, 2})));
+  EXPECT_TRUE(same_tensor(fast(torch::ones({2, 2})).toTensor(), torch::ones({2, 2})));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace {
 
 using test::Nested;
 using test::Pair;
-using test::same;
+using test::same_tensor;
 
 /// Weights that are wrappers all the way down, with a constant, a mask that has no gradient, and a place that stays empty.
 struct Weights {

@@ -9,7 +9,7 @@ using test::counter;
 using test::Jagged;
 using test::Nested;
 using test::Pair;
-using test::same;
+using test::same_tensor;
 using test::Scaled;
 using test::Twice;
 
@@ -80,7 +80,7 @@ TEST(Wrapper, FieldsOfEveryKindComeBack) {
   Everything value{{}, Pair{t, t}, {{t, t}, {t, t}}, {{"x", t}}, {t, t}, {t, {t, 3}}, {4, t}, Pair{t, t}, Colour::Blue, true, at::kMeta, 1.5, 7, {1, 2}};
   Everything back = map_tensors(value, [](const at::Tensor& x) { return x * 2; });
   EXPECT_EQ(tensors_of(value).size(), 14u);
-  for (const at::Tensor& x : tensors_of(back)) EXPECT_TRUE(same(x, t * 2));
+  for (const at::Tensor& x : tensors_of(back)) EXPECT_TRUE(same_tensor(x, t * 2));
   EXPECT_FALSE(back.missing);
   EXPECT_TRUE(back.present);
   EXPECT_EQ(std::get<1>(back.tuple).scale, 3);
@@ -107,7 +107,7 @@ TEST(Wrapper, AClassMaySayItselfHowItIsTakenApart) {
   auto original = [](const Twice& x, const at::Tensor& t) { return Twice(x.value().tanh() * t); };
   auto fast = compile(original);
   Twice got = fast(Twice(x), y), want = original(Twice(x), y);
-  EXPECT_TRUE(same(got.value(), want.value()));
+  EXPECT_TRUE(same_tensor(got.value(), want.value()));
   test::expect_same(test::gradients(got.value(), {x, y}), test::gradients(want.value(), {x, y}));
 }
 
@@ -125,7 +125,7 @@ TEST(Wrapper, AnotherConstantOrKindIsAnotherTraceWithItsOwnResult) {
   uint64_t before = counter("trace");
   for (int round = 0; round < 2; ++round) {
     for (const Either& call : calls) {
-      EXPECT_TRUE(same(fast(call).first, original(call).first));
+      EXPECT_TRUE(same_tensor(fast(call).first, original(call).first));
       EXPECT_EQ(fast(call).second, call.index());
     }
     EXPECT_EQ(counter("trace") - before, calls.size()) << "round " << round;
@@ -141,13 +141,13 @@ TEST(Wrapper, MissingFieldsAreMissingInTheFunctionAndInTheResult) {
   auto fast = compile(original);
   for (const Jagged& call : {without, with, without}) {
     Jagged got = fast(call), want = original(call);
-    EXPECT_TRUE(same(got.values, want.values));
+    EXPECT_TRUE(same_tensor(got.values, want.values));
     EXPECT_FALSE(got.offsets);
     EXPECT_EQ(got.lengths.has_value(), call.lengths.has_value());
     EXPECT_TRUE(!call.lengths || got.lengths->is_same(*call.lengths));
   }
   Pair half = compile([](const Pair& x) { return Pair{x.b.defined() ? x.a * x.b : x.a + 1, {}}; })(Pair{without.values, {}});
-  EXPECT_TRUE(same(half.a, without.values + 1));
+  EXPECT_TRUE(same_tensor(half.a, without.values + 1));
   EXPECT_FALSE(half.b.defined());
 }
 
@@ -201,7 +201,7 @@ TEST(Wrapper, AWrapperTakenByValueMayBeChangedAndReturned) {
   auto fast = compile([](Pair x) { x.a = x.a * 2; return x; });
   Pair x = pair();
   Pair y = fast(x);
-  EXPECT_TRUE(same(y.a, x.a * 2));
+  EXPECT_TRUE(same_tensor(y.a, x.a * 2));
   EXPECT_TRUE(y.b.is_same(x.b));
 }
 

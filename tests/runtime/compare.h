@@ -1,13 +1,10 @@
 /// Runs a function as it is and compiled, on equal tensors, and compares everything that a caller can see.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <tandem/tandem.h>
-#include <torch/torch.h>
-
-#include <cstring>
 #include <optional>
 #include <regex>
+
+#include "support/compare.h"
 
 namespace tandem::test {
 
@@ -26,21 +23,6 @@ struct Expectations {
   bool together = true;                      ///< once all roots are differentiated together; where more than two of their gradients meet at the call's boundary, sums are associated in another way
   Options options = {};
 };
-
-inline uint64_t counter(const std::string& name) { return counters().at(name); }
-
-/// The sentence that `call` throws as E; empty when it throws nothing.
-template <class E = std::exception, class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return {};
-}
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 inline at::Tensor leaf(at::IntArrayRef sizes, bool requires_grad = true) { return torch::randn(sizes).requires_grad_(requires_grad); }
 
@@ -63,29 +45,6 @@ inline Maker non_leaves(std::vector<std::vector<int64_t>> sizes, std::vector<boo
     for (at::Tensor& argument : scene.arguments) argument = argument + 1;
     return scene;
   };
-}
-
-/// Bit for bit; shape, dtype, layout in memory where a size is above one.
-inline testing::AssertionResult same_values(const at::Tensor& got, const at::Tensor& want) {
-  if (!got.defined() || !want.defined())
-    return got.defined() == want.defined() ? testing::AssertionSuccess() : testing::AssertionFailure() << (got.defined() ? "defined" : "undefined") << ", not as in eager";
-  if (got.scalar_type() != want.scalar_type()) return testing::AssertionFailure() << "dtype " << got.scalar_type() << " instead of " << want.scalar_type();
-  if (got.sizes() != want.sizes()) return testing::AssertionFailure() << "sizes " << got.sizes() << " instead of " << want.sizes();
-  if (got.layout() != want.layout()) return testing::AssertionFailure() << "layout " << got.layout() << " instead of " << want.layout();
-  if (want.layout() != at::kStrided) return same_values(got.detach().to_dense(), want.detach().to_dense());
-  for (int64_t d = 0; d < want.dim() && want.numel() > 0; ++d)
-    if (want.size(d) > 1 && got.stride(d) != want.stride(d)) return testing::AssertionFailure() << "strides " << got.strides() << " instead of " << want.strides();
-  at::NoGradGuard no_grad;
-  at::Tensor a = got.detach().contiguous().clone(), b = want.detach().contiguous().clone();
-  if (a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "values\n" << got << "\ninstead of\n" << want;
-}
-
-inline testing::AssertionResult same_tensor(const at::Tensor& got, const at::Tensor& want) {
-  if (auto values = same_values(got, want); !values || !got.defined()) return values;
-  if (got.requires_grad() != want.requires_grad()) return testing::AssertionFailure() << "requires_grad is " << got.requires_grad();
-  if (got.is_leaf() != want.is_leaf()) return testing::AssertionFailure() << "is_leaf is " << got.is_leaf();
-  return testing::AssertionSuccess();
 }
 
 /// Every graph that a compile made is well formed.
@@ -178,11 +137,6 @@ inline std::string differentiate(const World& world, const std::vector<int64_t>&
       torch::autograd::backward(roots, tangents);
     }
   });
-}
-
-inline void expect_same(const Tensors& got, const Tensors& want, const std::string& what) {
-  ASSERT_EQ(got.size(), want.size()) << what;
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_tensor(got[i], want[i])) << what << " " << i;
 }
 
 inline void expect_same_state(const World& got, const World& want, const std::string& when) {

@@ -1,11 +1,11 @@
 // The modes in which a program runs, and those that it switches itself, while it is traced.
 #include "runtime/compare.h"
-
-#include <ATen/autocast_mode.h>
+#include "support/autocast.h"
 
 namespace tandem {
 namespace {
 
+using test::Autocast;
 using test::compare;
 using test::compare_both;
 using test::counter;
@@ -90,20 +90,6 @@ TEST(TracedModes, AnInferenceTensorOutsideInferenceMode) {
   EXPECT_TRUE(at::equal(torch::autograd::grad({got.sum()}, {a})[0], torch::ones(3)));
 }
 
-/// bf16 on the CPU while it lives.
-struct Autocast {
-  Autocast() { set(true, at::kBFloat16); }
-  ~Autocast() {
-    at::autocast::clear_cache();
-    set(false, previous_);
-  }
-  void set(bool on, at::ScalarType type) {
-    at::autocast::set_autocast_enabled(at::kCPU, on);
-    at::autocast::set_autocast_dtype(at::kCPU, type);
-  }
-  at::ScalarType previous_ = at::autocast::get_autocast_dtype(at::kCPU);
-};
-
 TEST(TracedModes, AutocastAround) {
   torch::nn::Linear model(4, 4);
   Callable fn = [&](const Tensors& in) { return Tensors{torch::softmax(model(in[0]) + model(in[0]), 1), in[0].mm(in[0].t())}; };
@@ -114,7 +100,7 @@ TEST(TracedModes, AutocastAround) {
       Tensors out;
       {
         std::optional<Autocast> autocast;
-        if (cast) autocast.emplace();
+        if (cast) autocast.emplace(at::kBFloat16);
         out = f({x});
       }
       Tensors all = torch::autograd::grad({out[0].to(at::kFloat).square().sum() + out[1].to(at::kFloat).sum()}, {x, model->weight, model->bias});
@@ -132,7 +118,7 @@ TEST(TracedModes, AutocastInside) {
   compare([](const Tensors& in) {
     at::Tensor half;
     {
-      Autocast autocast;
+      Autocast autocast(at::kBFloat16);
       half = in[0].mm(in[1]);
     }
     return Tensors{half, half.to(at::kFloat).mm(in[1])};
