@@ -55,13 +55,23 @@ Tensors tangents_of(const Tensors& roots) {
   return tangents;
 }
 
-/// The lists of tangents that are tried, one after the other.
-std::vector<Tensors> turns_of(const Tensors& tangents, Tangents how) {
-  if (how == Tangents::Together) return {tangents};
-  std::vector<Tensors> turns;
-  for (size_t turn = 0; turn < tangents.size(); ++turn) {
-    turns.emplace_back();
-    for (size_t k = 0; k < tangents.size(); ++k) turns.back().push_back(k == turn ? tangents[k] : at::zeros_like(tangents[k]));
+/// What is differentiated together.
+struct Turn {
+  Tensors roots, tangents;
+};
+
+/// Those that are tried, one after the other.
+std::vector<Turn> turns_of(const Tensors& roots, Tangents how, bool roots_alone) {
+  const Tensors tangents = tangents_of(roots);
+  if (how == Tangents::Together) return {{roots, tangents}};
+  std::vector<Turn> turns;
+  for (size_t turn = 0; turn < roots.size(); ++turn) {
+    if (roots_alone) {
+      turns.push_back({{roots[turn]}, {tangents[turn]}});
+      continue;
+    }
+    turns.push_back({roots, {}});
+    for (size_t k = 0; k < tangents.size(); ++k) turns.back().tangents.push_back(k == turn ? tangents[k] : at::zeros_like(tangents[k]));
   }
   return turns;
 }
@@ -199,10 +209,7 @@ class Run {
     if (how == Tangents::None) return;
     found_.differentiated = true;
     torch::manual_seed(call_.seed + 2);
-    const std::vector<Tensors> turns = turns_of(tangents_of(roots), how);
-    for (size_t turn = 0; turn < turns.size(); ++turn) {
-      const bool alone = subject_.roots_alone && how == Tangents::OneByOne;
-      const Tensors of = alone ? Tensors{roots[turn]} : roots, tangents = alone ? Tensors{turns[turn][turn]} : turns[turn];
+    for (const auto& [of, tangents] : turns_of(roots, how, subject_.roots_alone)) {
       Tensors before, gradients;
       for (const at::Tensor& t : tangents) before.push_back(t.clone());
       // Under create_graph autograd adds nothing in place.
@@ -224,8 +231,7 @@ class Run {
     const Tangents how = decide("gradient of higher order", roots);
     torch::manual_seed(call_.seed + 3);
     const size_t orders = call_.seed % 4 == 0 ? 3 : 2;
-    for (const Tensors& tangents : turns_of(tangents_of(roots), how)) {
-      Tensors of = roots, given = tangents;
+    for (auto [of, given] : turns_of(roots, how, subject_.roots_alone)) {
       for (size_t order = 1; order <= orders && !of.empty(); ++order) {
         Tensors gradients;
         const std::string failure = failure_of([&] { gradients = torch::autograd::grad(of, wanted, given, true, /*create_graph=*/order < orders, true); });

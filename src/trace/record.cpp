@@ -1,431 +1,292 @@
 // One operator call, from the dispatcher to a node of the graph.
-#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/COW.h>
-
 #include <torch/csrc/autograd/anomaly_mode.h>
 
-#include "ops/facts.h"
-#include "graph/geometry.h"
 #include "trace/location.h"
+#include "trace/recorded_call.h"
 #include "trace/refuse.h"
 #include "trace/shapes.h"
-#include "trace/tracer.h"
 #include "trace/zeros.h"
 
 namespace tandem {
-namespace {
 
-/// Operators that may mix devices: copies, and indexing by tensors on the CPU.
-bool may_mix_devices(const c10::OperatorHandle& op) {
-  static const std::vector<std::string> names = {"aten::copy_", "aten::copy", "aten::_to_copy", "aten::index", "aten::index_put", "aten::index_put_",
-                                                 "aten::_index_put_impl_", "aten::_index_put_impl", "aten::set_"};
-  return std::find(names.begin(), names.end(), op.schema().name()) != names.end();
+void RecordedCall::run() {
+  if (facts_.data_dependent) return answer_or_refuse();
+  refuse_random_under_hooks();
+  refuse_other_memory();
+  refuse_sizes_behind_autograd();
+  read_arguments();
+  refuse_masks();
+  if (!tracer_.leaf_views_.empty() && !tracer_.differentiating_) refuse_views_of_leaf_views();
+  find_device();
+  refuse_results_over_operands();
+  prepare_written_arguments();
+  std::vector<c10::Device> devices = infer_shapes(op_, device_, metas_);
+  for (c10::Device& device : devices)
+    if (device.type() == device_.type()) device = device_;
+  note_writes();
+  push_results(devices);
+  append_node();
 }
 
-}  // namespace
-
-/// The steps of recording one call.
-class RecordedCall {
- public:
-  RecordedCall(Tracer& tracer, const c10::OperatorHandle& op, torch::jit::Stack& stack)
-      : tracer_(tracer), op_(op), schema_(op.schema()), facts_(facts(op)), stack_(stack), first_(stack.size() - schema_.arguments().size()), node_{op} {}
-
-  void run() {
-    if (facts_.data_dependent) return answer_or_refuse();
-    refuse_random_under_hooks();
-    refuse_other_memory();
-    refuse_sizes_behind_autograd();
-    read_arguments();
-    refuse_masks();
-    if (!tracer_.leaf_views_.empty() && !tracer_.differentiating_) refuse_views_of_leaf_views();
-    find_device();
-    refuse_results_over_operands();
-    prepare_written_arguments();
-    std::vector<c10::Device> devices = infer_shapes(op_, device_, metas_);
-    for (c10::Device& device : devices)
-      if (device.type() == device_.type()) device = device_;
-    note_writes();
-    push_results(devices);
-    append_node();
+/// Two names of one tensor are equal whatever the data; everything else would be a guess.
+void RecordedCall::answer_or_refuse() {
+  if (forget_check_for_nan()) {
+    torch::jit::drop(stack_, 1);
+    stack_.emplace_back(at::Scalar(false));
+    return;
   }
+  if (schema_.name() != "aten::equal") refuse_data_dependent(op_);
+  const at::Tensor &a = stack_[first_].toTensor(), &b = stack_[first_ + 1].toTensor();
+  FakeImpl *fake_a = as_fake(a), *fake_b = as_fake(b);
+  if (!fake_a || !fake_b || !(fake_a->value == fake_b->value)) refuse_data_dependent(op_);
+  torch::jit::drop(stack_, 2);
+  stack_.emplace_back(true);
+}
 
- private:
-  /// Two names of one tensor are equal whatever the data; everything else would be a guess.
-  void answer_or_refuse() {
-    if (forget_check_for_nan()) {
-      torch::jit::drop(stack_, 1);
-      stack_.emplace_back(at::Scalar(false));
-      return;
-    }
-    if (schema_.name() != "aten::equal") refuse_data_dependent(op_);
-    const at::Tensor &a = stack_[first_].toTensor(), &b = stack_[first_ + 1].toTensor();
-    FakeImpl *fake_a = as_fake(a), *fake_b = as_fake(b);
-    if (!fake_a || !fake_b || !(fake_a->value == fake_b->value)) refuse_data_dependent(op_);
-    torch::jit::drop(stack_, 2);
-    stack_.emplace_back(true);
-  }
+/// In anomaly mode the engine looks for NaN behind every node of autograd, which is for real gradients: nothing of the question stays in the graph.
+bool RecordedCall::forget_check_for_nan() {
+  if (!torch::autograd::AnomalyMode::is_enabled() || !torch::autograd::AnomalyMode::should_check_nan() || schema_.arguments().size() != 1) return false;
+  auto& nodes = tracer_.graph_.nodes();
+  const FakeImpl* asked = as_fake(stack_[first_].toTensor());
+  auto is_last = [&](size_t back, const char* name) { return nodes.size() >= back && nodes[nodes.size() - back].op.operator_name().name == name; };
+  if (!asked || !is_last(1, "aten::_is_any_true") || !is_last(2, "aten::isnan") || std::get<Value>(nodes.back().results[0]) != asked->value) return false;
+  nodes.erase(nodes.end() - 2, nodes.end());
+  return true;
+}
 
-  /// In anomaly mode the engine looks for NaN behind every node of autograd, which is for real gradients: nothing of the question stays in the graph.
-  bool forget_check_for_nan() {
-    if (!torch::autograd::AnomalyMode::is_enabled() || !torch::autograd::AnomalyMode::should_check_nan() || schema_.arguments().size() != 1) return false;
-    auto& nodes = tracer_.graph_.nodes();
-    const FakeImpl* asked = as_fake(stack_[first_].toTensor());
-    auto is_last = [&](size_t back, const char* name) { return nodes.size() >= back && nodes[nodes.size() - back].op.operator_name().name == name; };
-    if (!asked || !is_last(1, "aten::_is_any_true") || !is_last(2, "aten::isnan") || std::get<Value>(nodes.back().results[0]) != asked->value) return false;
-    nodes.erase(nodes.end() - 2, nodes.end());
-    return true;
-  }
+void RecordedCall::read_arguments() {
+  size_t count = stack_.size() - first_;
+  node_.arguments.reserve(count);
+  metas_.reserve(count);
+  for (size_t i = 0; i < count; ++i) read_argument(i, stack_[first_ + i]);
+}
 
-  void read_arguments() {
-    size_t count = stack_.size() - first_;
-    node_.arguments.reserve(count);
-    metas_.reserve(count);
-    for (size_t i = 0; i < count; ++i) read_argument(i, stack_[first_ + i]);
-  }
-
-  void read_argument(size_t i, const c10::IValue& argument) {
-    if (argument.isTensor()) {
-      Operand operand = Value{};
-      metas_.emplace_back(read_tensor(argument.toTensor(), operand));
-      node_.arguments.push_back(std::move(operand));
-    } else if (argument.isTensorList()) {
-      std::vector<Value> values;
-      c10::List<at::Tensor> metas;
-      for (const at::Tensor& tensor : argument.toTensorVector()) metas.push_back(read_element(tensor, values));
-      metas_.emplace_back(std::move(metas));
-      node_.arguments.emplace_back(std::move(values));
-    } else if (argument.isOptionalTensorList()) {
-      std::vector<Value> values;
-      c10::List<std::optional<at::Tensor>> metas;
-      for (const std::optional<at::Tensor>& tensor : argument.toOptionalTensorVector()) {
-        if (tensor && tensor->defined())
-          metas.push_back(read_element(*tensor, values));
-        else
-          metas.push_back(std::nullopt), values.push_back(Value{});
-      }
-      metas_.emplace_back(std::move(metas));
-      node_.arguments.emplace_back(std::move(values));
-    } else {
-      read_constant(i, argument);
-    }
-  }
-
-  /// Checkpointing sets such hooks and draws the numbers again, from a generator that it has set back.
-  void refuse_random_under_hooks() const {
-    if (facts_.random && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
-      throw RunEagerly(full_name(op_) + " draws random numbers under hooks on saved tensors" + called_at());
-  }
-
-  /// Memory that is replaced or resized is no view of anything.
-  void refuse_other_memory() const {
-    static const std::vector<std::string> names = {"aten::set_", "aten::resize_", "aten::resize_as_"};
-    if (facts_.changes_metadata && std::find(names.begin(), names.end(), schema_.name()) != names.end())
-      throw RunEagerly(full_name(op_) + " replaces or resizes the memory of a tensor" + called_at());
-  }
-
-  /// The node that a tensor comes from knows the sizes it had, and libtorch takes a gradient of them or of the new ones as it happens.
-  void refuse_sizes_behind_autograd() const {
-    if (facts_.changes_metadata && !c10::GradMode::is_enabled() && !tracer_.differentiating_ && stack_[first_].isTensor() && stack_[first_].toTensor().requires_grad())
-      throw RunEagerly(full_name(op_) + " changes the sizes or strides of a tensor that requires grad under no_grad" + called_at());
-  }
-
-  /// A view made under no_grad asks its base whether it requires grad, and the fake of such a leaf has no base.
-  void refuse_views_of_leaf_views() const {
-    if (!facts_.view || c10::GradMode::is_enabled()) return;
-    for_each_argument(node_, [&](Value v) {
-      if (std::find(tracer_.leaf_views_.begin(), tracer_.leaf_views_.end(), tracer_.graph_.meta(v).storage) != tracer_.leaf_views_.end())
-        throw RunEagerly("a view is made under no_grad of a leaf that is itself a view" + called_at());
-    });
-  }
-
-  /// What such a kernel leaves there depends on its loops, and a result that is resized is no operand any more.
-  void refuse_results_over_operands() const {
-    if (facts_.kind == Kind::Pointwise || facts_.written.empty() || !schema_.arguments()[size_t(facts_.written[0])].kwarg_only()) return;
-    if (tracer_.phase_ == Phase::Forward && reads_where_it_writes()) throw RunEagerly(full_name(op_) + " reads memory that it writes" + called_at());
-  }
-
-  bool reads_where_it_writes() const {
-    auto is_target = [&](size_t a) { return std::find(facts_.written.begin(), facts_.written.end(), int(a)) != facts_.written.end(); };
-    bool found = false;
-    for (int target : facts_.written)
-      for (size_t a = 0; a < node_.arguments.size(); ++a)
-        for_each_value(node_.arguments[size_t(target)], [&](Value written) {
-          if (is_target(a)) return;
-          for_each_value(node_.arguments[a], [&](Value read) {
-            found = found || may_overlap(tracer_.graph_.meta(written), tracer_.graph_.meta(read));
-          });
-        });
-    return found;
-  }
-
-  /// Indexing by a mask gives as many elements as the mask has ones.
-  void refuse_masks() const {
-    if (schema_.name() != "aten::index") return;
-    for (const std::optional<at::Tensor>& index : metas_[1].toOptionalTensorVector())
-      if (index && (index->scalar_type() == at::kBool || index->scalar_type() == at::kByte)) refuse_data_dependent(op_);
-  }
-
-  void read_constant(size_t i, const c10::IValue& argument) {
-    if (argument.isStorage())
-      throw UnsupportedError(full_name(op_) + " takes a storage, which has no data while tracing" + called_at() + "; use tensor operations instead");
-    node_.arguments.emplace_back(argument);
-    if (argument.isDevice()) asked_device_ = argument.toDevice();
-    if (argument.isGenerator() || (argument.isBool() && schema_.arguments()[i].name() == "pin_memory")) {
-      metas_.emplace_back();
-    } else {
-      metas_.emplace_back(argument);
-    }
-  }
-
-  at::Tensor read_element(const at::Tensor& tensor, std::vector<Value>& values) {
+void RecordedCall::read_argument(size_t i, const c10::IValue& argument) {
+  if (argument.isTensor()) {
     Operand operand = Value{};
-    at::Tensor meta = read_tensor(tensor, operand);
-    if (auto* constant = std::get_if<c10::IValue>(&operand)) {
-      values.push_back(tracer_.value_of(tracer_.twin(constant->toTensor())));
-      return as_fake(tracer_.twin(tensor))->meta;
+    metas_.emplace_back(read_tensor(argument.toTensor(), operand));
+    node_.arguments.push_back(std::move(operand));
+  } else if (argument.isTensorList()) {
+    std::vector<Value> values;
+    c10::List<at::Tensor> metas;
+    for (const at::Tensor& tensor : argument.toTensorVector()) metas.push_back(read_element(tensor, values));
+    metas_.emplace_back(std::move(metas));
+    node_.arguments.emplace_back(std::move(values));
+  } else if (argument.isOptionalTensorList()) {
+    std::vector<Value> values;
+    c10::List<std::optional<at::Tensor>> metas;
+    for (const std::optional<at::Tensor>& tensor : argument.toOptionalTensorVector()) {
+      if (tensor && tensor->defined())
+        metas.push_back(read_element(*tensor, values));
+      else
+        metas.push_back(std::nullopt), values.push_back(Value{});
     }
-    values.push_back(std::get<Value>(operand));
-    return meta;
+    metas_.emplace_back(std::move(metas));
+    node_.arguments.emplace_back(std::move(values));
+  } else {
+    read_constant(i, argument);
   }
+}
 
-  at::Tensor read_tensor(const at::Tensor& tensor, Operand& operand) {
-    if (!tensor.defined()) return tensor;
-    FakeImpl* fake = as_fake(tensor);
-    if (!fake) {
-      // The 2.5 of `x * 2.5` stays the CPU scalar that it is: type promotion looks at it.
-      if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
-        operand = c10::IValue(tensor);
-        return tensor;
+void RecordedCall::read_constant(size_t i, const c10::IValue& argument) {
+  if (argument.isStorage())
+    throw UnsupportedError(full_name(op_) + " takes a storage, which has no data while tracing" + called_at() + "; use tensor operations instead");
+  node_.arguments.emplace_back(argument);
+  if (argument.isDevice()) asked_device_ = argument.toDevice();
+  if (argument.isGenerator() || (argument.isBool() && schema_.arguments()[i].name() == "pin_memory")) {
+    metas_.emplace_back();
+  } else {
+    metas_.emplace_back(argument);
+  }
+}
+
+at::Tensor RecordedCall::read_element(const at::Tensor& tensor, std::vector<Value>& values) {
+  Operand operand = Value{};
+  at::Tensor meta = read_tensor(tensor, operand);
+  if (auto* constant = std::get_if<c10::IValue>(&operand)) {
+    values.push_back(tracer_.value_of(tracer_.twin(constant->toTensor())));
+    return as_fake(tracer_.twin(tensor))->meta;
+  }
+  values.push_back(std::get<Value>(operand));
+  return meta;
+}
+
+at::Tensor RecordedCall::read_tensor(const at::Tensor& tensor, Operand& operand) {
+  if (!tensor.defined()) return tensor;
+  FakeImpl* fake = as_fake(tensor);
+  if (!fake) {
+    // The 2.5 of `x * 2.5` stays the CPU scalar that it is: type promotion looks at it.
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      operand = c10::IValue(tensor);
+      return tensor;
+    }
+    fake = as_fake(tracer_.twin(tensor));
+  }
+  if (fake->tracer != tracer_.id_)
+    throw Error("a tensor from inside another traced function was used in " + full_name(op_) + "; it has no data: return it instead of keeping it");
+  if (fake->lent_memory()) tracer_.adopt_written_memory(*fake);
+  if (fake->sizes() != fake->meta.sizes()) throw RunEagerly(full_name(op_) + " is given a tensor that a kernel of libtorch resized by itself" + called_at());
+  operand = fake->value;
+  if (fake->zero) zero_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
+  if (c10::InferenceMode::is_enabled() && !fake->is_inference()) normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
+  if (tensor.requires_grad()) tracer_.graph_.meta(fake->value).requires_grad = true;
+  if (!reference_ || (fake->dim() > 0 && reference_->dim() == 0) || (fake->device().is_cuda() && reference_->device().is_cpu())) {
+    refuse_mixed_devices(*fake);
+    reference_ = fake;
+  } else if (fake->device() != reference_->device()) {
+    refuse_mixed_devices(*fake);
+  }
+  return fake->meta;
+}
+
+void RecordedCall::find_device() {
+  device_ = asked_device_ ? *asked_device_ : reference_ ? reference_->device() : c10::Device(c10::kCPU);
+  if (device_.is_cuda() && !device_.has_index()) device_ = c10::Device(c10::kCUDA, c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index());
+}
+
+/// A write may change geometry; copies that autograd keeps must not see that.
+void RecordedCall::prepare_written_arguments() {
+  for (int i : facts_.written) {
+    if (is_hidden_write(i) && !hidden_writes_happen()) continue;
+    const c10::IValue& argument = stack_[first_ + i];
+    if (argument.isTensor() && argument.toTensor().defined()) {
+      written_.push_back(argument.toTensor());
+      metas_[i] = prepare_written(argument.toTensor());
+    } else if (argument.isTensorList()) {
+      c10::List<at::Tensor> metas;
+      for (const at::Tensor& tensor : argument.toTensorVector()) {
+        refuse_list_write_to_view(tensor);
+        written_.push_back(tensor);
+        metas.push_back(prepare_written(tensor));
       }
-      fake = as_fake(tracer_.twin(tensor));
-    }
-    if (fake->tracer != tracer_.id_)
-      throw Error("a tensor from inside another traced function was used in " + full_name(op_) + "; it has no data: return it instead of keeping it");
-    if (fake->lent_memory()) tracer_.adopt_written_memory(*fake);
-    if (fake->sizes() != fake->meta.sizes()) throw RunEagerly(full_name(op_) + " is given a tensor that a kernel of libtorch resized by itself" + called_at());
-    operand = fake->value;
-    if (fake->zero) zero_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
-    if (c10::InferenceMode::is_enabled() && !fake->is_inference()) normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
-    if (tensor.requires_grad()) tracer_.graph_.meta(fake->value).requires_grad = true;
-    if (!reference_ || (fake->dim() > 0 && reference_->dim() == 0) || (fake->device().is_cuda() && reference_->device().is_cpu())) {
-      refuse_mixed_devices(*fake);
-      reference_ = fake;
-    } else if (fake->device() != reference_->device()) {
-      refuse_mixed_devices(*fake);
-    }
-    return fake->meta;
-  }
-
-  void refuse_mixed_devices(const FakeImpl& fake) const {
-    if (!reference_ || fake.device() == reference_->device()) return;
-    const FakeImpl& on_cpu = fake.device().is_cpu() ? fake : *reference_;
-    bool cpu_scalar = on_cpu.device().is_cpu() && on_cpu.dim() == 0;
-    if (cpu_scalar || may_mix_devices(op_)) return;
-    TORCH_CHECK(false, "Expected all tensors to be on the same device, but ", full_name(op_), " got tensors on ", reference_->device(), " and ",
-                fake.device(), called_at());
-  }
-
-  void find_device() {
-    device_ = asked_device_ ? *asked_device_ : reference_ ? reference_->device() : c10::Device(c10::kCPU);
-    if (device_.is_cuda() && !device_.has_index()) device_ = c10::Device(c10::kCUDA, c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index());
-  }
-
-  /// A write may change geometry; copies that autograd keeps must not see that.
-  void prepare_written_arguments() {
-    for (int i : facts_.written) {
-      if (is_hidden_write(i) && !hidden_writes_happen()) continue;
-      const c10::IValue& argument = stack_[first_ + i];
-      if (argument.isTensor() && argument.toTensor().defined()) {
-        written_.push_back(argument.toTensor());
-        metas_[i] = prepare_written(argument.toTensor());
-      } else if (argument.isTensorList()) {
-        c10::List<at::Tensor> metas;
-        for (const at::Tensor& tensor : argument.toTensorVector()) {
-          refuse_list_write_to_view(tensor);
-          written_.push_back(tensor);
-          metas.push_back(prepare_written(tensor));
-        }
-        metas_[i] = std::move(metas);
-      }
+      metas_[i] = std::move(metas);
     }
   }
+}
 
-  at::Tensor prepare_written(const at::Tensor& tensor) {
-    FakeImpl* fake = as_fake(tensor);
-    if (!fake) fake = as_fake(tracer_.twin(tensor));
-    if (fake->meta.use_count() > 1) fake->meta = alias_meta(fake->meta);
-    return fake->meta;
-  }
+at::Tensor RecordedCall::prepare_written(const at::Tensor& tensor) {
+  FakeImpl* fake = as_fake(tensor);
+  if (!fake) fake = as_fake(tracer_.twin(tensor));
+  if (fake->meta.use_count() > 1) fake->meta = alias_meta(fake->meta);
+  return fake->meta;
+}
 
-  bool is_hidden_write(int i) const { return std::find(facts_.hidden_writes.begin(), facts_.hidden_writes.end(), i) != facts_.hidden_writes.end(); }
+/// Running statistics are written in training only.
+bool RecordedCall::hidden_writes_happen() const {
+  auto training = schema_.argumentIndexWithName("training");
+  if (!training) training = schema_.argumentIndexWithName("train");
+  return !training || stack_[first_ + *training].toBool();
+}
 
-  /// Running statistics are written in training only.
-  bool hidden_writes_happen() const {
-    auto training = schema_.argumentIndexWithName("training");
-    if (!training) training = schema_.argumentIndexWithName("train");
-    return !training || stack_[first_ + *training].toBool();
-  }
-
-  void note_writes() {
-    for (const at::Tensor& tensor : written_) {
-      at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
-      FakeImpl* fake = as_fake(holder);
-      Value before = fake->value;
-      TensorMeta now = describe(fake->meta, fake->device());
-      now.storage = tracer_.storage_id(fake->meta.unsafeGetTensorImpl()->unsafe_storage());
-      const TensorMeta& then = tracer_.graph_.meta(before);
-      if (now.storage != then.storage || !same_geometry(now, then)) {
-        if (now.sizes != then.sizes && !facts_.changes_metadata) refuse_resized_result(holder, before);
-        refuse_other_sizes_of_a_capture(holder);
-        now.requires_grad = then.requires_grad;
-        fake->value = tracer_.graph_.add_value(std::move(now));
-        fake->refresh();
-      }
-      node_.writes.emplace_back(before, fake->value);
+void RecordedCall::note_writes() {
+  for (const at::Tensor& tensor : written_) {
+    at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
+    FakeImpl* fake = as_fake(holder);
+    Value before = fake->value;
+    TensorMeta now = describe(fake->meta, fake->device());
+    now.storage = tracer_.storage_id(fake->meta.unsafeGetTensorImpl()->unsafe_storage());
+    const TensorMeta& then = tracer_.graph_.meta(before);
+    if (now.storage != then.storage || !same_geometry(now, then)) {
+      if (now.sizes != then.sizes && !facts_.changes_metadata) refuse_resized_result(holder, before);
+      refuse_other_sizes_of_a_capture(holder);
+      now.requires_grad = then.requires_grad;
+      fake->value = tracer_.graph_.add_value(std::move(now));
+      fake->refresh();
     }
-    count_list_writes();
+    node_.writes.emplace_back(before, fake->value);
   }
+  count_list_writes();
+}
 
-  /// An input would be given other memory, an operand on that memory is read while it moves, other tensors there no longer lie where they were made, and autograd
-  /// knows the sizes of before.
-  void refuse_resized_result(const at::Tensor& result, Value before) const {
-    const int32_t storage = tracer_.graph_.meta(before).storage;
-    if (result.requires_grad()) throw RunEagerly(full_name(op_) + " resizes a tensor that requires grad" + called_at());
-    if (is_input(storage)) throw RunEagerly(full_name(op_) + " resizes an input" + called_at());
-    for (Value other{0}; size_t(other.id) < tracer_.graph_.value_count(); ++other.id)
-      if (other != before && tracer_.graph_.meta(other).storage == storage) throw RunEagerly(full_name(op_) + " resizes memory that other tensors share" + called_at());
-    for (size_t a = 0; a < node_.arguments.size(); ++a) {
-      if (std::find(facts_.written.begin(), facts_.written.end(), int(a)) != facts_.written.end()) continue;
-      for_each_value(node_.arguments[a], [&](Value read) {
-        if (tracer_.graph_.meta(read).storage == storage) throw RunEagerly(full_name(op_) + " resizes memory that it reads" + called_at());
-      });
+/// In eager a list operator counts versions in the kernels of its elements, which do not run here.
+void RecordedCall::count_list_writes() const {
+  if (!facts_.counts_writes || op_.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView)) return;
+  for (int i : facts_.written) {
+    if (!stack_[first_ + i].isTensorList()) continue;
+    for (const at::Tensor& tensor : stack_[first_ + i].toTensorVector()) {
+      const at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
+      if (!holder.is_inference()) holder.unsafeGetTensorImpl()->bump_version();
     }
   }
+}
 
-  /// The program may ask the real tensor for its sizes, which do not change while it is traced.
-  void refuse_other_sizes_of_a_capture(const at::Tensor& fake) const {
-    for (const TracedInput& input : tracer_.inputs_)
-      if (input.captured && input.visible.is_same(fake)) throw RunEagerly(full_name(op_) + " changes the sizes or strides of a tensor that the function captured" + called_at());
-  }
-
-  bool is_input(int32_t storage) const {
-    return std::any_of(tracer_.inputs_.begin(), tracer_.inputs_.end(), [&](const TracedInput& input) { return tracer_.graph_.meta(input.value).storage == storage; });
-  }
-
-  /// Autograd makes nodes for all elements first and then one more for each that is a view, and sums gradients in the order of its nodes; the fake has no base.
-  void refuse_list_write_to_view(const at::Tensor& tensor) const {
-    bool differentiated = false;
-    for_each_argument(node_, [&](Value v) { differentiated = differentiated || tracer_.graph_.meta(v).requires_grad; });
-    if (!differentiated || !c10::GradMode::is_enabled()) return;
-    for (const TracedInput& input : tracer_.inputs_)
-      if ((input.visible.is_same(tensor) || input.real.is_same(tensor)) && input.real.is_view()) throw RunEagerly(full_name(op_) + " writes an input that is a view of another tensor" + called_at());
-  }
-
-  /// In eager a list operator counts versions in the kernels of its elements, which do not run here.
-  void count_list_writes() const {
-    if (!facts_.counts_writes || op_.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView)) return;
-    for (int i : facts_.written) {
-      if (!stack_[first_ + i].isTensorList()) continue;
-      for (const at::Tensor& tensor : stack_[first_ + i].toTensorVector()) {
-        const at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
-        if (!holder.is_inference()) holder.unsafeGetTensorImpl()->bump_version();
-      }
-    }
-  }
-
-  void push_results(const std::vector<c10::Device>& devices) {
-    torch::jit::drop(stack_, schema_.arguments().size());
-    node_.results.reserve(metas_.size());
-    for (size_t i = 0; i < metas_.size(); ++i) {
-      c10::IValue& result = metas_[i];
-      if (result.isTensor()) {
+void RecordedCall::push_results(const std::vector<c10::Device>& devices) {
+  torch::jit::drop(stack_, schema_.arguments().size());
+  node_.results.reserve(metas_.size());
+  for (size_t i = 0; i < metas_.size(); ++i) {
+    c10::IValue& result = metas_[i];
+    if (result.isTensor()) {
+      Operand operand = Value{};
+      stack_.emplace_back(wrap_result(result.toTensor(), devices[i], operand));
+      node_.results.push_back(std::move(operand));
+    } else if (result.isTensorList()) {
+      std::vector<Value> values;
+      c10::List<at::Tensor> fakes;
+      for (const at::Tensor& tensor : result.toTensorVector()) {
         Operand operand = Value{};
-        stack_.emplace_back(wrap_result(result.toTensor(), devices[i], operand));
-        node_.results.push_back(std::move(operand));
-      } else if (result.isTensorList()) {
-        std::vector<Value> values;
-        c10::List<at::Tensor> fakes;
-        for (const at::Tensor& tensor : result.toTensorVector()) {
-          Operand operand = Value{};
-          fakes.push_back(wrap_result(tensor, devices[i], operand));
-          values.push_back(std::get<Value>(operand));
-        }
-        stack_.emplace_back(std::move(fakes));
-        node_.results.emplace_back(std::move(values));
-      } else {
-        node_.results.emplace_back(result);
-        stack_.push_back(std::move(result));
+        fakes.push_back(wrap_result(tensor, devices[i], operand));
+        values.push_back(std::get<Value>(operand));
       }
+      stack_.emplace_back(std::move(fakes));
+      node_.results.emplace_back(std::move(values));
+    } else {
+      node_.results.emplace_back(result);
+      stack_.push_back(std::move(result));
     }
   }
+}
 
-  at::Tensor wrap_result(const at::Tensor& meta, c10::Device device, Operand& operand) {
-    if (!meta.defined()) return meta;
-    // Only the fake says so: shapes are asked of plain metas.
-    if (meta._is_zerotensor()) return as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
-    for (const at::Tensor& tensor : written_)
-      if (as_fake(tensor)->meta.is_same(meta)) return tensor;
-    // A result that is its own argument would share what autograd attaches to a tensor.
-    // In inference mode a view of a normal tensor is a normal tensor.
-    std::optional<c10::InferenceMode> normal;
-    if (lies_on(normal_storages_, meta)) normal.emplace(false);
-    at::Tensor fake = tracer_.wrap(meta.use_count() > 1 && is_argument(meta) ? alias_meta(meta) : meta, device);
-    operand = as_fake(fake)->value;
-    if (schema_.name() == "aten::empty" && device.is_cpu()) lend_memory(*as_fake(fake));
-    return lies_on(zero_storages_, meta) ? as_zero(std::move(fake)) : fake;
-  }
+at::Tensor RecordedCall::wrap_result(const at::Tensor& meta, c10::Device device, Operand& operand) {
+  if (!meta.defined()) return meta;
+  // Only the fake says so: shapes are asked of plain metas.
+  if (meta._is_zerotensor()) return as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
+  for (const at::Tensor& tensor : written_)
+    if (as_fake(tensor)->meta.is_same(meta)) return tensor;
+  // A result that is its own argument would share what autograd attaches to a tensor.
+  // In inference mode a view of a normal tensor is a normal tensor.
+  std::optional<c10::InferenceMode> normal;
+  if (lies_on(normal_storages_, meta)) normal.emplace(false);
+  at::Tensor fake = tracer_.wrap(meta.use_count() > 1 && is_argument(meta) ? alias_meta(meta) : meta, device);
+  operand = as_fake(fake)->value;
+  if (schema_.name() == "aten::empty" && device.is_cpu()) lend_memory(*as_fake(fake));
+  return lies_on(zero_storages_, meta) ? as_zero(std::move(fake)) : fake;
+}
 
-  at::Tensor as_zero(at::Tensor fake) {
-    as_fake(fake)->zero = tracer_.met_zeros_ = true;
-    return fake;
-  }
+at::Tensor RecordedCall::as_zero(at::Tensor fake) {
+  as_fake(fake)->zero = tracer_.met_zeros_ = true;
+  return fake;
+}
 
-  using Storages = c10::SmallVector<int32_t, 4>;
-  bool lies_on(const Storages& storages, const at::Tensor& meta) const {
-    return !storages.empty() && std::find(storages.begin(), storages.end(), tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage())) != storages.end();
-  }
+bool RecordedCall::lies_on(const Storages& storages, const at::Tensor& meta) const {
+  return !storages.empty() && std::find(storages.begin(), storages.end(), tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage())) != storages.end();
+}
 
-  bool is_argument(const at::Tensor& meta) const {
-    auto same = [&](Value value) { return value && tracer_.graph_.meta(value).storage == tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage()); };
-    bool found = false;
-    for_each_argument(node_, [&](Value value) { found = found || same(value); });
-    return found;
-  }
+bool RecordedCall::is_argument(const at::Tensor& meta) const {
+  auto same = [&](Value value) { return value && tracer_.graph_.meta(value).storage == tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage()); };
+  bool found = false;
+  for_each_argument(node_, [&](Value value) { found = found || same(value); });
+  return found;
+}
 
-  /// Untouched pages cost nothing; whoever asks for a pointer to write gets a copy of its own, and that can be seen afterwards.
-  void lend_memory(FakeImpl& fake) {
-    constexpr int64_t most_bytes = 1 << 20;
-    int64_t bytes = fake.numel() * int64_t(fake.itemsize());
-    if (bytes == 0 || bytes > most_bytes) return;
-    auto memory = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, c10::GetAllocator(c10::kCPU), false);
-    if (auto lent = c10::impl::cow::lazy_clone_storage(*memory)) fake.lend_memory(c10::Storage(lent));
-  }
+/// Untouched pages cost nothing; whoever asks for a pointer to write gets a copy of its own, and that can be seen afterwards.
+void RecordedCall::lend_memory(FakeImpl& fake) {
+  constexpr int64_t most_bytes = 1 << 20;
+  int64_t bytes = fake.numel() * int64_t(fake.itemsize());
+  if (bytes == 0 || bytes > most_bytes) return;
+  auto memory = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, c10::GetAllocator(c10::kCPU), false);
+  if (auto lent = c10::impl::cow::lazy_clone_storage(*memory)) fake.lend_memory(c10::Storage(lent));
+}
 
-  void append_node() {
-    node_.phase = tracer_.phase_;
-    if (tracer_.record_locations_) node_.location = user_location();
-    tracer_.note_autograd();
-    tracer_.graph_.add_node(std::move(node_));
-  }
-
-  Tracer& tracer_;
-  const c10::OperatorHandle& op_;
-  const c10::FunctionSchema& schema_;
-  const OpFacts& facts_;
-  torch::jit::Stack& stack_;
-  const size_t first_;
-  torch::jit::Stack metas_;
-  Node node_;
-  FakeImpl* reference_ = nullptr;             ///< the argument whose device the results live on
-  std::optional<c10::Device> asked_device_;
-  c10::Device device_ = c10::kCPU;
-  c10::SmallVector<at::Tensor, 4> written_;
-  Storages normal_storages_;                  ///< in inference mode: memory of arguments that are no inference tensors
-  Storages zero_storages_;                    ///< of arguments that are zero tensors; views of them are
-};
+void RecordedCall::append_node() {
+  node_.phase = tracer_.phase_;
+  if (tracer_.record_locations_) node_.location = user_location();
+  tracer_.note_autograd();
+  tracer_.graph_.add_node(std::move(node_));
+}
 
 void Tracer::adopt_written_memory(FakeImpl& fake) {
   if (fake.memory_was_written()) {

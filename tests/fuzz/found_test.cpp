@@ -116,5 +116,11 @@ TEST(Found, AnEmptyViewOfAnInputThatGetsOtherSizes) {
   expect_same(two, [](Tensors v) { at::Tensor y = v[1].abs(); v[0].unsqueeze_(0); return Tensors{y}; }, /*higher_orders=*/true);
 }
 
+/// Which layout a sum has decides how a product of it is rounded, and gradients that meet outside of a call are summed in another order.
+TEST(Found, AProductOfGradientsThatMeetOutside) {
+  auto two = [] { Scene scene = one_plain(numbers({65, 33})); scene.leaves.push_back(numbers({33, 47}).requires_grad_()); scene.pool.push_back(scene.leaves[0]); return scene; };
+  expect_same(two, [](Tensors v) { at::Tensor y = at::matmul(v[0], v[1]), t = y.t(); return Tensors{std::get<0>(at::max(y, 0, true)), t, y}; }, /*higher_orders=*/true);
+}
+
 }  // namespace
 }  // namespace tandem
