@@ -167,7 +167,9 @@ bool rounds_gradients_otherwise(const Outcome& outcome, const Subject&) { return
 const std::vector<Concession>& concessions() {
   static const std::vector<Concession> all = {
       {"eager's error lies in a value that nobody reads",
-       [](const Outcome& outcome, const Subject& subject) { return outcome.mismatch->kind == "call: otherwise" && subject.needed; },
+       [](const Outcome& outcome, const Subject& subject) {
+         return outcome.mismatch->kind == "call: otherwise" && outcome.mismatch->detail.find("eager:    " + refused_call) != std::string::npos && subject.needed;
+       },
        {[](Subject& eager, Subject&) { eager.run = eager.needed; }}},
       {"eager adds gradients in place, and products round by strides that address nothing",
        rounds_gradients_otherwise,

@@ -111,7 +111,7 @@ class Run {
     torch::manual_seed(call_.seed + 1);
     const std::string failure = failure_of([&] { outputs_ = program_(arguments); });
     found_.refused = !failure.empty();
-    see("call", 0, failure.empty() ? "it runs" : "it is refused", failure);
+    see("call", 0, failure.empty() ? std::string("it runs") : refused_call, failure);
     for (size_t k = 0; k < before.size() && failure.empty(); ++k) {
       written_.push_back(scene_.pool[k]._version() > before[k]);
       see("written input", k, written_.back() ? "written" : "not written");

@@ -26,7 +26,7 @@ struct Seen {
 enum class Tangents : uint8_t { Together, OneByOne, None };
 
 /// What became of a write to an output. Forbidden: eager refuses it for the way in which a view was made (by an operator that returns several, or under no_grad).
-/// Spared: a part or a permutation of memory that nobody else has. Eager differentiates the write through the view's base, compiled code by itself: in another layout, which
+/// Spared: a part or a permutation of memory whose base nobody has, or what shares memory with such a view. Eager differentiates the write through the view's base, compiled code by itself: in another layout, which
 /// rounds sums otherwise.
 enum class Write : uint8_t { Taken, Refused, Forbidden, Spared };
 
@@ -43,7 +43,7 @@ struct Observation {
   bool refused = false, differentiated = false, twice = false;
 };
 
-inline const std::string has_gradients = "it has gradients", refused_gradients = "its gradients are refused", gradient_after_writes = "gradient after writes to outputs";
+inline const std::string refused_call = "it is refused", has_gradients = "it has gradients", refused_gradients = "its gradients are refused", gradient_after_writes = "gradient after writes to outputs";
 
 /// One call: `history` says that a captured tensor brings the graph of a call before.
 struct Call {

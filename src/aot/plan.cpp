@@ -34,7 +34,7 @@ class Planner {
   void find_written_storages() {
     for (size_t n = 0; n < traced_.forward_nodes; ++n) {
       const Node& node = trace_.nodes()[n];
-      if (node.writes.empty()) for_each_argument(node, [&](Value read) { read_before_writes(trace_.meta(read).storage); });
+      note_reads(node);
       if (facts(node.op).changes_metadata)
         for (const auto& [before, after] : node.writes) reshaped_.insert(trace_.meta(before).storage);
       if (node.writes.empty() || facts(node.op).changes_metadata) continue;
@@ -45,8 +45,14 @@ class Planner {
     }
   }
 
-  void read_before_writes(int32_t storage) {
-    if (!written_.count(storage) && !reshaped_.count(storage)) read_first_.insert(storage);
+  /// What autograd sees: not what a node writes itself, nor what is detached.
+  void note_reads(const Node& node) {
+    if (node.op.operator_name().name == "aten::detach") return;
+    for_each_argument(node, [&](Value read) {
+      const int32_t storage = trace_.meta(read).storage;
+      const bool is_written = std::any_of(node.writes.begin(), node.writes.end(), [&](const auto& write) { return write.first == read; });
+      if (!is_written && !written_.count(storage) && !reshaped_.count(storage)) read_first_.insert(storage);
+    });
   }
 
   // ---- inputs

@@ -35,12 +35,12 @@ struct Traced {
 /// Runs `program` once on fakes of `arguments`, in the modes of the calling thread. Real tensors, generators and the program's captures stay as they were.
 Traced trace_forward(const detail::Program& program, const Tensors& arguments, bool record_locations);
 
-/// What the compiled forward has to return, and what is done with it.
 /// One step in making what the caller gets: number `step` of the views that lead to output `output`, or the whole output where there are none.
 struct OutputStep {
   size_t output = 0, step = 0;
 };
 
+/// What the compiled forward has to return, and what is done with it.
 struct Plan {
   Contract contract;
   Tensors returned;                          ///< fakes of the forward graph's outputs: contents of written inputs, then outputs and bases of outputs

@@ -16,21 +16,26 @@ namespace tandem {
 
 namespace {
 
-void complain(const char* path) {
-  static std::atomic<bool> said = false;
-  const std::string why = std::strerror(errno);
-  if (!said.exchange(true)) warn(std::string("TANDEM_TRACE: ") + path + " cannot be written (" + why + "); nothing more is written there");
-}
+/// Never destroyed: threads may still write while the process ends.
+struct EventsFile {
+  const std::string path = std::getenv("TANDEM_TRACE") ? std::getenv("TANDEM_TRACE") : "";
+  int descriptor = -1;
+  std::atomic<bool> works = false;
 
-/// -1: nobody asked, or the file cannot be opened. Stays open as long as the process.
-int events_file() {
-  static const int file = [] {
-    const char* path = std::getenv("TANDEM_TRACE");
-    if (!path || !*path) return -1;
-    const int opened = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (opened < 0) complain(path);
-    return opened;
-  }();
+  EventsFile() {
+    if (path.empty()) return;
+    descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    works = true;
+    if (descriptor < 0) give_up(std::strerror(errno));
+  }
+
+  void give_up(const std::string& why) {
+    if (works.exchange(false)) warn("TANDEM_TRACE: " + path + " cannot be written (" + why + "); nothing more is written there");
+  }
+};
+
+EventsFile& events_file() {
+  static EventsFile& file = *new EventsFile;
   return file;
 }
 
@@ -38,7 +43,7 @@ double now() { return std::chrono::duration<double>(std::chrono::system_clock::n
 
 }  // namespace
 
-bool writes_events() { return events_file() >= 0; }
+bool writes_events() { return events_file().works; }
 
 void write_event(const char* event, const nlohmann::ordered_json& fields) {
   if (!writes_events()) return;
@@ -47,7 +52,8 @@ void write_event(const char* event, const nlohmann::ordered_json& fields) {
   // Names come from the user, who may write them in any encoding.
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   // One call appends all of it or, on a full disk, less.
-  if (write(events_file(), text.data(), text.size()) != ssize_t(text.size())) complain(std::getenv("TANDEM_TRACE"));
+  const ssize_t written = write(events_file().descriptor, text.data(), text.size());
+  if (written != ssize_t(text.size())) events_file().give_up(written < 0 ? std::strerror(errno) : "it is full");
 }
 
 }  // namespace tandem

@@ -15,7 +15,7 @@ namespace {
 
 /// What a compile consists of, in the order in which it happens.
 constexpr std::pair<const char*, const char*> phases[] = {
-    {"trace_s", "trace"}, {"joint_s", "differentiate"}, {"forward_compile_s", "compile forward"}, {"backward_compile_s", "compile backward"}};
+    {"trace_s", "trace"}, {"joint_s", "differentiate"}, {"forward_compile_s", "compile forward"}};
 
 double microseconds(double seconds) { return seconds * 1e6; }
 
@@ -69,8 +69,11 @@ std::vector<Json> read_events(const std::filesystem::path& path) {
   size_t number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
+    // A process may have died in the middle of its last one.
+    if (file.eof()) break;
     const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!event.is_object() || !event.contains("event") || !event.contains("time")) throw Error(path.string() + ": line " + std::to_string(number) + " is no event");
+    auto lacks = [&](const char* field) { return !event.contains(field); };
+    if (!event.is_object() || lacks("event") || lacks("time") || lacks("process") || lacks("thread") || lacks("key")) throw Error(path.string() + ": line " + std::to_string(number) + " is no event");
     events.push_back(event);
   }
   return events;

@@ -125,6 +125,7 @@ void Entry::differentiate_and_compile(const CompileRequest& request, const Tenso
     if (!joint && !backward_error_) {
       remembered_.bypass("its backward reads a captured tensor that its forward does not");
       plan_traced(request, arguments);
+      log_contract();
       joint = differentiate();
     }
     if (backward_error_) remembered_.bypass("libtorch refuses its backward");

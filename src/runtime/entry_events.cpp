@@ -38,7 +38,6 @@ void Entry::tell_compiled(double seconds) const {
                  {"joint_s", hit ? 0 : joint_seconds_},
                  {"compile_s", compile_seconds_},
                  {"forward_compile_s", hit ? 0 : forward_seconds_},
-                 {"backward_compile_s", hit ? 0 : backward_seconds_},
                  {"nodes", nodes_recorded_},
                  {"saved_bytes", saved_bytes_}};
   if (hit)

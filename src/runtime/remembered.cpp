@@ -78,7 +78,7 @@ void Remembered::look_up(const Traced& traced, const Plan& plan, const Options& 
 
 void Remembered::tell(const char* event, const nlohmann::ordered_json& more) const {
   if (!writes_events()) return;
-  nlohmann::ordered_json fields = {{"name", name_}, {"key", fingerprint_.key}};
+  nlohmann::ordered_json fields = {{"name", name_}, {"key", fingerprint_.key.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(fingerprint_.key)}};
   fields.update(more);
   write_event(event, fields);
 }
@@ -122,6 +122,7 @@ void Remembered::refuse_unfit(const std::string& why) {
 
 void Remembered::give_up(const std::string& reason) {
   bypassed_ = true;
+  hit_.reset();
   state_ = "bypass";
   reason_ = reason;
   count("cache_bypass");

@@ -104,12 +104,12 @@ class MakeOutputs final : public Wrapper {
  private:
   static void take(const OutputRole& role, size_t step, RunningCall& call, at::Tensor& made) {
     if (step == 0) made = start(role, call);
-    if (role.same_as || step >= role.steps.size()) return;
-    {
+    if (role.same_as) return;
+    if (step < role.steps.size()) {
       at::AutoGradMode grad(is_seen(role, call));
       made = replay(role.steps[step], made);
     }
-    if (role.differentiable && call.node && step + 1 == role.steps.size()) torch::autograd::set_history(made, call.node);
+    if (role.differentiable && call.node && step + 1 >= role.steps.size()) torch::autograd::set_history(made, call.node);
   }
 
   static at::Tensor start(const OutputRole& role, const RunningCall& call) {

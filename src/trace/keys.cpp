@@ -38,11 +38,12 @@ void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   remember_failure([&] { tracer->record_call(op, *stack); });
 }
 
-/// What an operator gives back as it got it (`to`, where there is nothing to do) is still the tensor that the program knows: it may ask for gradients of it.
+/// What an operator gives back as it got it (`to`, where there is nothing to do) is still the tensor that the program knows: it may ask for gradients of it. Once it was written,
+/// only its fake knows its history.
 void return_the_same(const c10::OperatorHandle& op, const std::vector<Lifted>& lifted, torch::jit::Stack& stack) {
   if (lifted.empty() || op.schema().returns().size() != 1 || !stack.back().isTensor() || op.schema().is_mutable()) return;
   for (const auto& [real, fake] : lifted)
-    if (fake.is_same(stack.back().toTensor())) stack.back() = real;
+    if (fake.is_same(stack.back().toTensor()) && (fake.is_inference() || fake._version() == 0)) stack.back() = real;
 }
 
 void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {

@@ -34,6 +34,8 @@ TEST(Alignment, AGradientMayBeConstantWhereAllGradientsOfItAreZero) {
   EXPECT_TRUE(compare(constant, other));
   EXPECT_TRUE(compare(other, constant));
   EXPECT_TRUE(compare(constant, {begins(1), gradient(1, 2, true), begins(2), gradient(2, 0, false)}));
+  EXPECT_TRUE(compare({begins(1), gradient(1, 0, false), gradient(1, 1, true), begins(2), gradient(2, 3, false)}, {begins(1), gradient(1, 0, true), gradient(1, 1, false), begins(2), gradient(2, 0, false)}))
+      << "a constant zero beside it does not make it one";
 }
 
 size_t row_of(const std::string& text) {

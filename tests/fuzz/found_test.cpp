@@ -114,6 +114,7 @@ TEST(Found, AnEmptyViewOfAWrittenInput) {
 TEST(Found, AnEmptyViewOfAnInputThatGetsOtherSizes) {
   auto two = [] { Scene scene = one_computed({1}); scene.pool.push_back(scene.pool[0].slice(0, 1)); return scene; };
   expect_same(two, [](Tensors v) { at::Tensor y = v[1].abs(); v[0].unsqueeze_(0); return Tensors{y}; }, /*higher_orders=*/true);
+  expect_same(two, [](Tensors v) { at::Tensor y = at::ones({0}, at::kDouble); y.mul_(v[1]); y.abs_(); v[0].unsqueeze_(0); return Tensors{y}; }, /*higher_orders=*/true);
 }
 
 /// Which layout a sum has decides how a product of it is rounded, and gradients that meet outside of a call are summed in another order.
