@@ -311,5 +311,18 @@ TEST(Found, AnIndexOfAnotherDtypeIsRefusedThoughItsResultIsOverwritten) {
   EXPECT_NE(test::message([&] { Compiled(program, {})({torch::randn({})}); }), "");
 }
 
+/// A custom function that gives its input back, with a gradient of its own.
+struct Triple : torch::autograd::Function<Triple> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.variable_data(); }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, const torch::autograd::variable_list& gradients) { return {gradients[0] * 3}; }
+};
+
+TEST(Found, AnOutputThatIsAnInputWithAHistoryOfItsOwn) {
+  auto program = [](const Tensors& in) { return Tensors{Triple::apply(in[0])}; };
+  const at::Tensor x = test::leaf({2}), out = Compiled(program, {})({x})[0];
+  ASSERT_NE(out.grad_fn(), nullptr);
+  EXPECT_TRUE(at::equal(torch::autograd::grad({out.sum()}, {x})[0], at::full({2}, 3.0, x.options())));
+}
+
 }  // namespace
 }  // namespace tandem
