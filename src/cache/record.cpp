@@ -87,7 +87,7 @@ class EntryWriter {
     }
   }
 
-  Writer writer_;
+  ByteWriter writer_;
 };
 
 size_t arriving(const BackwardVariant& variant) {
@@ -220,13 +220,13 @@ class EntryReader {
     return name == std::string(artifact_bytes, '\0') ? "" : to_hex(name);
   }
 
-  Reader reader_;
+  ByteReader reader_;
 };
 
 }  // namespace
 
 PackedJoint pack(const Joint& joint) {
-  Writer writer;
+  ByteWriter writer;
   writer.number(joint.primals);
   writer.number(joint.forward_outputs);
   writer.text(encode_graph(joint.graph));
@@ -234,7 +234,7 @@ PackedJoint pack(const Joint& joint) {
 }
 
 Joint unpack(const PackedJoint& packed) {
-  Reader reader(packed.bytes);
+  ByteReader reader(packed.bytes);
   Joint joint;
   joint.primals = reader.number();
   joint.forward_outputs = reader.number();

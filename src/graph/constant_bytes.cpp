@@ -16,12 +16,12 @@ constexpr int deepest_list = 8;
 
 enum MetaFlag : uint8_t { RequiresGrad = 1, Conj = 2, Neg = 4, Dense = 8, AllMetaFlags = 15 };
 
-void write_device(Writer& writer, c10::Device device) {
+void write_device(ByteWriter& writer, c10::Device device) {
   writer.byte(uint8_t(device.type()));
   writer.byte(uint8_t(device.index() + 1));
 }
 
-c10::Device read_device(Reader& reader) {
+c10::Device read_device(ByteReader& reader) {
   const auto type = c10::DeviceType(reader.byte_below(unsigned(c10::COMPILE_TIME_MAX_DEVICE_TYPES), "kind of device"));
   const int index = int(reader.byte_below(128, "device")) - 1;
   if (!c10::isValidDeviceType(type) || (type == c10::kCPU && index > 0)) reader.refuse("it names a device that no machine has");
@@ -67,7 +67,7 @@ const std::vector<ListKind>& list_kinds() {
   return kinds;
 }
 
-void write_list(Writer& writer, const c10::IValue& list) {
+void write_list(ByteWriter& writer, const c10::IValue& list) {
   const c10::TypePtr element = list.toList().elementType();
   const auto& kinds = list_kinds();
   const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const ListKind& k) { return k.element->kind() == element->kind(); });
@@ -76,7 +76,7 @@ void write_list(Writer& writer, const c10::IValue& list) {
   writer.list(list.toListRef(), [&](const c10::IValue& item) { write_constant(writer, item); });
 }
 
-void write_scalar(Writer& writer, const at::Scalar& scalar) {
+void write_scalar(ByteWriter& writer, const at::Scalar& scalar) {
   auto tag = [&](Tag tag) { writer.byte(uint8_t(tag)); };
   if (scalar.isBoolean()) return tag(scalar.toBool() ? Tag::True : Tag::False);
   if (scalar.isComplex()) {
@@ -96,9 +96,9 @@ void write_scalar(Writer& writer, const at::Scalar& scalar) {
   writer.integer(scalar.toLong());
 }
 
-c10::IValue read_constant(Reader& reader, int depth);
+c10::IValue read_constant(ByteReader& reader, int depth);
 
-c10::IValue read_list(Reader& reader, int depth) {
+c10::IValue read_list(ByteReader& reader, int depth) {
   if (depth > deepest_list) reader.refuse("lists are nested more than " + std::to_string(deepest_list) + " deep");
   const ListKind& kind = list_kinds()[reader.byte_below(unsigned(list_kinds().size()), "kind of list")];
   c10::impl::GenericList list(kind.element);
@@ -110,7 +110,7 @@ c10::IValue read_list(Reader& reader, int depth) {
   return list;
 }
 
-c10::IValue read_constant(Reader& reader, int depth) {
+c10::IValue read_constant(ByteReader& reader, int depth) {
   switch (Tag(reader.byte_below(unsigned(Tag::Count), "kind of constant"))) {
     case Tag::Int: return reader.integer();
     case Tag::UInt: return at::Scalar(reader.number());
@@ -132,7 +132,7 @@ c10::IValue read_constant(Reader& reader, int depth) {
 
 }  // namespace
 
-void write_meta(Writer& writer, const TensorMeta& meta) {
+void write_meta(ByteWriter& writer, const TensorMeta& meta) {
   const bool dense = meta.strides == dense_strides(meta.sizes);
   writer.byte(uint8_t(meta.dtype));
   write_device(writer, meta.device);
@@ -143,7 +143,7 @@ void write_meta(Writer& writer, const TensorMeta& meta) {
   if (!dense) writer.list(meta.strides, [&](int64_t stride) { writer.number(uint64_t(stride)); });
 }
 
-TensorMeta read_meta(Reader& reader) {
+TensorMeta read_meta(ByteReader& reader) {
   auto read_dims = [&] {
     const size_t count = reader.count(1);
     if (count > most_dimensions) reader.refuse("a tensor has " + std::to_string(count) + " dimensions");
@@ -166,7 +166,7 @@ TensorMeta read_meta(Reader& reader) {
   return meta;
 }
 
-void write_tensor(Writer& writer, const at::Tensor& tensor) {
+void write_tensor(ByteWriter& writer, const at::Tensor& tensor) {
   const TensorMeta meta = meta_of(tensor);
   const std::string bytes = element_bytes(tensor);
   if (const std::string wrong = complaint_about_data(meta, bytes.size()); !wrong.empty()) throw Error("a constant tensor " + wrong);
@@ -175,7 +175,7 @@ void write_tensor(Writer& writer, const at::Tensor& tensor) {
   writer.text(bytes);
 }
 
-at::Tensor read_tensor(Reader& reader) {
+at::Tensor read_tensor(ByteReader& reader) {
   const TensorMeta meta = read_meta(reader);
   const bool wrapped = reader.flag();
   const std::string_view bytes = reader.text();
@@ -191,7 +191,7 @@ at::Tensor read_tensor(Reader& reader) {
   }
 }
 
-void write_constant(Writer& writer, const c10::IValue& constant) {
+void write_constant(ByteWriter& writer, const c10::IValue& constant) {
   auto tag = [&](Tag tag) { writer.byte(uint8_t(tag)); };
   if (constant.isNone()) return tag(Tag::None);
   if (auto number = number_in(constant)) return write_scalar(writer, *number);
@@ -213,6 +213,6 @@ void write_constant(Writer& writer, const c10::IValue& constant) {
   }
 }
 
-c10::IValue read_constant(Reader& reader) { return read_constant(reader, 0); }
+c10::IValue read_constant(ByteReader& reader) { return read_constant(reader, 0); }
 
 }  // namespace tandem

@@ -78,7 +78,7 @@ class GraphWriter {
   }
 
   const Graph& graph_;
-  Writer writer_;
+  ByteWriter writer_;
   std::unordered_map<c10::OperatorName, size_t> operators_;
 };
 
@@ -177,7 +177,7 @@ class GraphReader {
     return kind == c10::TypeKind::ScalarTypeType || kind == c10::TypeKind::LayoutType || kind == c10::TypeKind::MemoryFormatType;
   }
 
-  Reader reader_;
+  ByteReader reader_;
   Graph graph_;
   std::vector<c10::OperatorHandle> operators_;
 };

@@ -6,7 +6,7 @@
 
 namespace tandem {
 
-void Writer::number(uint64_t value) {
+void ByteWriter::number(uint64_t value) {
   while (value >= 0x80) {
     byte(uint8_t(value) | 0x80);
     value >>= 7;
@@ -14,27 +14,27 @@ void Writer::number(uint64_t value) {
   byte(uint8_t(value));
 }
 
-void Writer::real(double value) {
+void ByteWriter::real(double value) {
   const auto bits = std::bit_cast<uint64_t>(value);
   for (int shift = 0; shift < 64; shift += 8) byte(uint8_t(bits >> shift));
 }
 
-void Reader::refuse(const std::string& what) const {
+void ByteReader::refuse(const std::string& what) const {
   throw Error("the bytes of a cache entry make no sense at " + std::to_string(at_) + " of " + std::to_string(bytes_.size()) + ": " + what);
 }
 
-uint8_t Reader::byte() {
+uint8_t ByteReader::byte() {
   if (at_ == bytes_.size()) refuse("they end too early");
   return uint8_t(bytes_[at_++]);
 }
 
-uint8_t Reader::byte_below(unsigned limit, const char* what) {
+uint8_t ByteReader::byte_below(unsigned limit, const char* what) {
   const uint8_t value = byte();
   if (value >= limit) refuse("there is no " + std::string(what) + " " + std::to_string(value));
   return value;
 }
 
-uint64_t Reader::number() {
+uint64_t ByteReader::number() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
     const uint8_t next = byte();
@@ -45,36 +45,36 @@ uint64_t Reader::number() {
   refuse("a number has more than 64 bits");
 }
 
-uint64_t Reader::number_below(uint64_t limit, const char* what) {
+uint64_t ByteReader::number_below(uint64_t limit, const char* what) {
   const uint64_t value = number();
   if (value >= limit) refuse("there is no " + std::string(what) + " " + std::to_string(value));
   return value;
 }
 
-int64_t Reader::integer() {
+int64_t ByteReader::integer() {
   const uint64_t value = number();
   return int64_t(value >> 1 ^ -(value & 1));
 }
 
-double Reader::real() {
+double ByteReader::real() {
   uint64_t bits = 0;
   for (int shift = 0; shift < 64; shift += 8) bits |= uint64_t(byte()) << shift;
   return std::bit_cast<double>(bits);
 }
 
-std::string_view Reader::raw(size_t size) {
+std::string_view ByteReader::raw(size_t size) {
   if (size > bytes_.size() - at_) refuse("they end too early");
   at_ += size;
   return bytes_.substr(at_ - size, size);
 }
 
-size_t Reader::count(size_t least_bytes) {
+size_t ByteReader::count(size_t least_bytes) {
   const uint64_t count = number();
   if (count > (bytes_.size() - at_) / least_bytes) refuse("the rest is too short for " + std::to_string(count) + " items");
   return size_t(count);
 }
 
-void Reader::expect_end() const {
+void ByteReader::expect_end() const {
   if (at_ != bytes_.size()) refuse("something follows behind the end");
 }
 

@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-class Writer {
+class ByteWriter {
  public:
   void byte(uint8_t value) { bytes_ += char(value); }
   /// Seven bits a byte, the low ones first; small numbers are short.
@@ -35,9 +35,9 @@ class Writer {
 };
 
 /// Throws Error, with the place, on bytes that are not what was asked for.
-class Reader {
+class ByteReader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
 
   uint8_t byte();
   bool flag() { return byte_below(2, "flag"); }

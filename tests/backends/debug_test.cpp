@@ -11,7 +11,7 @@ namespace tandem {
 namespace {
 
 struct Chain {
-  Writer w;
+  GraphWriter w;
   Value x, sine, flat, wide;
 
   Chain() {
@@ -59,7 +59,7 @@ TEST(DebugBackend, ChecksStridesWhereThereIsMoreThanOneElement) {
   Chain chain;
   chain.w.graph.meta(chain.sine).strides = {1, 3};
   expect_part(chain.complaint(), "strides [4, 1] where the record has [1, 3]");
-  Writer w;
+  GraphWriter w;
   Value row = w.call("aten::sin", {w.input({1, 4})});
   w.graph.meta(row).strides = {77, 1};
   w.graph.set_outputs({row});

@@ -20,7 +20,7 @@ at::Tensor watched(bool& gone) {
 }  // namespace
 
 TEST(Interpreter, AnInputDiesAtItsLastUse) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), y = w.input({3});
   Value a = w.call("aten::sin", {x});
   Value b = w.call("aten::cos", {a});
@@ -35,7 +35,7 @@ TEST(Interpreter, AnInputDiesAtItsLastUse) {
 }
 
 TEST(Interpreter, AnInputThatNothingReadsDiesAtOnce) {
-  Writer w;
+  GraphWriter w;
   w.input({3});
   w.graph.set_outputs({w.call("aten::sin", {w.input({3})})});
   bool gone = false, gone_early = false;
@@ -47,7 +47,7 @@ TEST(Interpreter, AnInputThatNothingReadsDiesAtOnce) {
 }
 
 TEST(Interpreter, ALongChainHoldsTwoTensorsAtMost) {
-  Writer w;
+  GraphWriter w;
   Value v = w.input({3});
   const char* ops[] = {"aten::sin", "aten::expm1", "aten::neg", "aten::floor"};
   for (int i = 0; i < 40; ++i) v = w.call(ops[i % 4], {v});
@@ -57,7 +57,7 @@ TEST(Interpreter, ALongChainHoldsTwoTensorsAtMost) {
 }
 
 TEST(Interpreter, AResultThatNothingReadsIsNotKept) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3, 4});
   Node best = w.node("aten::max.dim", {x, number(int64_t(1))});
   w.graph.set_outputs({std::get<Value>(best.results[1])});
@@ -66,7 +66,7 @@ TEST(Interpreter, AResultThatNothingReadsIsNotKept) {
 }
 
 TEST(Interpreter, TakesListsAndOptionalListsAndNones) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3, 4}), index = w.input({2}, at::kLong);
   Value both = w.call("aten::cat", {std::vector<Value>{x, x}, number(int64_t(0))});
   Value picked = w.call("aten::index.Tensor", {both, std::vector<Value>{Value(), index}});
@@ -83,7 +83,7 @@ TEST(Interpreter, TakesListsAndOptionalListsAndNones) {
 }
 
 TEST(Interpreter, AWrittenArgumentIsTheValueBehindTheWrite) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), y = w.input({3});
   Value copy = w.call("aten::clone", {x});
   Value after = w.graph.add_value(w.graph.meta(copy)), result = w.graph.add_value(w.graph.meta(copy));
@@ -94,7 +94,7 @@ TEST(Interpreter, AWrittenArgumentIsTheValueBehindTheWrite) {
 }
 
 TEST(Interpreter, ATrailingCopyWritesTheCallersTensor) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   Value doubled = w.call("aten::mul.Scalar", {x, number(2.0)});
   Value after = w.graph.add_value(w.graph.meta(x));
@@ -107,7 +107,7 @@ TEST(Interpreter, ATrailingCopyWritesTheCallersTensor) {
 }
 
 TEST(Interpreter, ConstantsAreNeverHandedOutNorWritten) {
-  Writer w;
+  GraphWriter w;
   Value c = w.constant(at::ones({3}, at::kDouble));
   w.graph.set_outputs({c});
   Program program(w.graph);
@@ -119,7 +119,7 @@ TEST(Interpreter, ConstantsAreNeverHandedOutNorWritten) {
 }
 
 TEST(Interpreter, AddsIntoAnOperandThatDies) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   Value a = w.call("aten::sin", {x}), b = w.call("aten::cos", {x});
   Value sum = w.call("aten::add.Tensor", {a, b});
@@ -137,7 +137,7 @@ TEST(Interpreter, AddsIntoAnOperandThatDies) {
 }
 
 TEST(Interpreter, AddsIntoNothingThatSomebodyElseSees) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), y = w.input({3});
   Value of_inputs = w.call("aten::add.Tensor", {x, y});                                   // inputs are the caller's
   Value a = w.call("aten::sin", {x});
@@ -157,7 +157,7 @@ TEST(Interpreter, AddsIntoNothingThatSomebodyElseSees) {
 }
 
 TEST(Interpreter, AddsIntoNoInputEvenWhenItHoldsTheLastReference) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), y = w.input({3});
   w.graph.set_outputs({w.call("aten::add.Tensor", {x, y})});
   double memory[3] = {1, 2, 3};
@@ -170,7 +170,7 @@ TEST(Interpreter, AddsIntoNoInputEvenWhenItHoldsTheLastReference) {
 }
 
 TEST(Interpreter, TheSameValueTwiceInACall) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   Value a = w.call("aten::sin", {x});
   Value b = w.call("aten::mul.Tensor", {a, a});
@@ -184,7 +184,7 @@ TEST(Interpreter, TheSameValueTwiceInACall) {
 TEST(Interpreter, ANumberWrappedAsATensorIsPassedAsOne) {
   at::Tensor number = at::scalar_tensor(2.5, at::kDouble);
   number.unsafeGetTensorImpl()->set_wrapped_number(true);
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}, at::kFloat);
   w.graph.set_outputs({w.call("aten::mul.Tensor", {x, c10::IValue(number)})});
   at::Tensor input = at::rand({3});
@@ -194,13 +194,13 @@ TEST(Interpreter, ANumberWrappedAsATensorIsPassedAsOne) {
 }
 
 TEST(Interpreter, AWrongNumberOfInputsIsAnError) {
-  Writer w;
+  GraphWriter w;
   w.graph.set_outputs({w.call("aten::sin", {w.input({3})})});
   EXPECT_THROW(Program(w.graph).run({}), ContractError);
 }
 
 TEST(Interpreter, NoAutogradKernelIsEntered) {
-  Writer w;
+  GraphWriter w;
   w.graph.set_outputs({w.call("aten::sin", {w.input({3})})});
   EXPECT_FALSE(Program(w.graph).run({tensor({3}).requires_grad_()})[0].requires_grad());
 }

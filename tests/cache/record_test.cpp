@@ -318,7 +318,7 @@ TEST(GraphBytes, refuse_an_operator_that_is_not_registered) {
 
 TEST(GraphBytes, refuse_counts_that_the_bytes_cannot_hold) {
   for (size_t before = 0; before < 6; ++before) {
-    Writer writer;
+    ByteWriter writer;
     for (size_t i = 0; i < before; ++i) writer.number(0);
     writer.number(uint64_t(1) << 60);
     const std::string bytes = writer.take();

@@ -33,7 +33,7 @@ void expect_halves_equal_joint(const Joint& joint, const Tensors& primals, const
 }
 
 Joint layer_norm() {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({2, 4}), weight = w.input({4}), bias = w.input({4}), tangent = w.input({2, 4});
   Node forward = w.node("aten::native_layer_norm", {x, ints({4}), weight, bias, number(1e-5)});
   w.phase = Phase::Backward;
@@ -64,7 +64,7 @@ TEST(DefaultPartition, F11EveryValueKeepsItsDescription) {
 }
 
 TEST(DefaultPartition, AGradientThatIsAPrimalOrAForwardValueIsReturnedThroughSaved) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), y = w.input({3}), tangent = w.input({3});
   Value sine = w.call("aten::sin", {x});
   w.graph.set_outputs({w.call("aten::cos", {y}), y, sine, tangent, Value()});
@@ -74,7 +74,7 @@ TEST(DefaultPartition, AGradientThatIsAPrimalOrAForwardValueIsReturnedThroughSav
 }
 
 TEST(DefaultPartition, ForwardNodesThatOnlyTheBackwardNeedsRunInTheForward) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), tangent = w.input({3});
   Value out = w.call("aten::sin", {x}), slope = w.call("aten::cos", {x});
   w.phase = Phase::Backward;
@@ -85,7 +85,7 @@ TEST(DefaultPartition, ForwardNodesThatOnlyTheBackwardNeedsRunInTheForward) {
 }
 
 TEST(DefaultPartition, DeadNodesAndForeignConstantsGoFromBothHalves) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), tangent = w.input({3});
   Value two = w.constant(at::full({3}, 2.0, at::kDouble)), three = w.constant(at::full({3}, 3.0, at::kDouble));
   Value out = w.call("aten::mul.Tensor", {x, two});
@@ -105,7 +105,7 @@ TEST(DefaultPartition, DeadNodesAndForeignConstantsGoFromBothHalves) {
 }
 
 TEST(DefaultPartition, AValueThatIsOutputAndSavedAppearsTwice) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), tangent = w.input({3});
   Value out = w.call("aten::exp", {x});
   w.phase = Phase::Backward;
@@ -117,7 +117,7 @@ TEST(DefaultPartition, AValueThatIsOutputAndSavedAppearsTwice) {
 
 TEST(DefaultPartition, AWriteToAnInputStaysInItsPhase) {
   for (Phase phase : {Phase::Forward, Phase::Backward}) {
-    Writer w;
+    GraphWriter w;
     Value x = w.input({3}), tangent = w.input({3});
     w.phase = phase;
     Value doubled = w.call("aten::mul.Scalar", {x, number(2.0)});
@@ -131,12 +131,12 @@ TEST(DefaultPartition, AWriteToAnInputStaysInItsPhase) {
 }
 
 TEST(DefaultPartition, AForwardThatNeedsTheBackwardIsAnError) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3}), tangent = w.input({3});
   Value sum = w.call("aten::add.Tensor", {x, tangent});
   w.graph.set_outputs({sum});
   EXPECT_THROW(partition_default({w.graph, 1, 1}), Error);
-  Writer v;
+  GraphWriter v;
   v.input({3});
   v.graph.set_outputs({v.input({3})});
   EXPECT_THROW(partition_default({v.graph, 1, 1}), Error);

@@ -11,7 +11,7 @@ namespace tandem {
 namespace {
 
 /// How many nodes the pass removes; it must be idempotent and keep what the graph computes.
-size_t removed(const Writer& w) {
+size_t removed(const GraphWriter& w) {
   Graph once = eliminate_common_subexpressions(w.graph), twice = eliminate_common_subexpressions(once);
   EXPECT_EQ(once.nodes().size(), twice.nodes().size());
   once.verify();
@@ -21,26 +21,26 @@ size_t removed(const Writer& w) {
   return w.graph.nodes().size() - once.nodes().size();
 }
 
-Value sum_of(Writer& w, const std::vector<Value>& values) {
+Value sum_of(GraphWriter& w, const std::vector<Value>& values) {
   Value total = values[0];
   for (size_t i = 1; i < values.size(); ++i) total = w.call("aten::add.Tensor", {total, values[i]});
   w.graph.set_outputs({total});
   return total;
 }
 
-Value row_sum(Writer& w, Value x, bool keepdim = false) { return w.call("aten::sum.dim_IntList", {x, ints({1}), c10::IValue(keepdim)}); }
+Value row_sum(GraphWriter& w, Value x, bool keepdim = false) { return w.call("aten::sum.dim_IntList", {x, ints({1}), c10::IValue(keepdim)}); }
 
 }  // namespace
 
 TEST(CommonSubexpressions, F24PairedSums) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   sum_of(w, {row_sum(w, x), row_sum(w, x), w.call("aten::sum", {x}), w.call("aten::sum", {x})});
   EXPECT_EQ(removed(w), 2u);
 }
 
 TEST(CommonSubexpressions, F24ListDims) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   auto both = [&] { return w.call("aten::sum.dim_IntList", {x, ints({0, 1})}); };
   sum_of(w, {row_sum(w, x), row_sum(w, x), both(), both()});
@@ -48,7 +48,7 @@ TEST(CommonSubexpressions, F24ListDims) {
 }
 
 TEST(CommonSubexpressions, F24CosTwiceAndItsSums) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   Value a = w.call("aten::cos", {x}), b = w.call("aten::cos", {x});
   Value c = w.call("aten::add.Tensor", {a, a}), d = w.call("aten::add.Tensor", {b, b});
@@ -57,7 +57,7 @@ TEST(CommonSubexpressions, F24CosTwiceAndItsSums) {
 }
 
 TEST(CommonSubexpressions, F24ChainsMergeFromTheFront) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   Value a = w.call("aten::sin", {w.call("aten::cos", {x})}), b = w.call("aten::sin", {w.call("aten::cos", {x})});
   Value c = w.call("aten::add.Tensor", {a, a}), d = w.call("aten::add.Tensor", {b, b});
@@ -66,7 +66,7 @@ TEST(CommonSubexpressions, F24ChainsMergeFromTheFront) {
 }
 
 TEST(CommonSubexpressions, F24AnExplicitDefaultIsTheDefault) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   Value implicit = w.call("aten::sum.dim_IntList", {x, ints({1})});
   sum_of(w, {implicit, row_sum(w, x, false), w.call("aten::sum", {x}), w.call("aten::sum", {x}), row_sum(w, x, false)});
@@ -74,21 +74,21 @@ TEST(CommonSubexpressions, F24AnExplicitDefaultIsTheDefault) {
 }
 
 TEST(CommonSubexpressions, F24AnotherKeepdimIsAnotherNode) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   sum_of(w, {row_sum(w, x), row_sum(w, x), row_sum(w, x, true), row_sum(w, x, true)});
   EXPECT_EQ(removed(w), 2u);
 }
 
 TEST(CommonSubexpressions, F24FourEqualSums) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   sum_of(w, {row_sum(w, x), row_sum(w, x), row_sum(w, x), row_sum(w, x)});
   EXPECT_EQ(removed(w), 3u);
 }
 
 TEST(CommonSubexpressions, F24CatOfEqualLists) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   auto cat = [&] { return w.call("aten::cat", {std::vector<Value>{x, x}, number(int64_t(0))}); };
   sum_of(w, {cat(), cat()});
@@ -96,7 +96,7 @@ TEST(CommonSubexpressions, F24CatOfEqualLists) {
 }
 
 TEST(CommonSubexpressions, F24EqualKeywordArguments) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   auto ones = [&] { return w.call("aten::ones_like", {x, number(int64_t(at::kDouble))}); };
   sum_of(w, {ones(), ones(), x});
@@ -104,7 +104,7 @@ TEST(CommonSubexpressions, F24EqualKeywordArguments) {
 }
 
 TEST(CommonSubexpressions, F25LeavesDifferentChainsAlone) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   Value one = w.call("aten::add.Scalar", {x, number(int64_t(1))}), twice = w.call("aten::add.Tensor", {x, x});
   sum_of(w, {w.call("aten::cos", {one}), w.call("aten::cos", {twice})});
@@ -113,7 +113,7 @@ TEST(CommonSubexpressions, F25LeavesDifferentChainsAlone) {
 }
 
 TEST(CommonSubexpressions, F25RandomNodesDrawAnew) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   auto randn = [&] { return w.call("aten::randn", {ints({4, 4}), number(int64_t(at::kDouble))}); };
   sum_of(w, {w.call("aten::rand_like", {x}), w.call("aten::rand_like", {x}), randn(), randn()});
@@ -121,7 +121,7 @@ TEST(CommonSubexpressions, F25RandomNodesDrawAnew) {
 }
 
 TEST(CommonSubexpressions, F25AnIntegerIsNoFloat) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   sum_of(w, {w.call("aten::add.Scalar", {x, number(int64_t(1))}), w.call("aten::add.Scalar", {x, number(1.0)})});
   EXPECT_EQ(removed(w), 0u);
@@ -131,7 +131,7 @@ TEST(CommonSubexpressions, F27RandomChains) {
   std::mt19937 random(7);
   const char* ops[] = {"aten::sin", "aten::cos", "aten::tanh", "aten::neg"};
   for (int repeat = 0; repeat < 30; ++repeat) {
-    Writer w;
+    GraphWriter w;
     std::vector<Value> values{w.input({4, 4})};
     for (int i = 0; i < 100; ++i) {
       Value a = values[random() % values.size()], b = values[random() % values.size()];
@@ -144,7 +144,7 @@ TEST(CommonSubexpressions, F27RandomChains) {
 }
 
 TEST(CommonSubexpressions, OutputsStayApart) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   Value a = w.call("aten::cos", {x}), b = w.call("aten::cos", {x});
   w.graph.set_outputs({w.call("aten::view", {a, ints({16})}), w.call("aten::view", {b, ints({16})})});
@@ -154,7 +154,7 @@ TEST(CommonSubexpressions, OutputsStayApart) {
 }
 
 TEST(CommonSubexpressions, AViewOfAMergedValueNamesTheMemoryThatIsLeft) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   auto cosine = [&] { return w.call("aten::cos", {x}); };
   Value a = cosine(), b = cosine(), c = cosine();
@@ -167,7 +167,7 @@ TEST(CommonSubexpressions, AViewOfAMergedValueNamesTheMemoryThatIsLeft) {
 }
 
 TEST(CommonSubexpressions, PhasesStayApart) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 4});
   Value a = w.call("aten::cos", {x});
   w.phase = Phase::Backward;

@@ -7,7 +7,7 @@
 namespace tandem {
 
 TEST(Constants, AChainThatStartsInAFactoryBecomesOneConstant) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({2});
   Value empty = w.call("aten::empty.memory_format", {ints({2}), number(int64_t(at::kDouble))});
   Value table = empty;
@@ -25,7 +25,7 @@ TEST(Constants, AChainThatStartsInAFactoryBecomesOneConstant) {
 }
 
 TEST(Constants, ALoneFactoryStays) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({2});
   Value zeros = w.call("aten::zeros", {ints({2}), number(int64_t(at::kDouble))});
   w.graph.set_outputs({w.call("aten::add.Tensor", {x, zeros})});
@@ -33,7 +33,7 @@ TEST(Constants, ALoneFactoryStays) {
 }
 
 TEST(Constants, UnsetMemoryIsNoConstant) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({2});
   Value unset = w.call("aten::empty_like", {w.constant(at::ones({2}, at::kDouble))});
   w.graph.set_outputs({w.call("aten::copy", {unset, x})});
@@ -43,7 +43,7 @@ TEST(Constants, UnsetMemoryIsNoConstant) {
 }
 
 TEST(Constants, AnErrorIsLeftToTheRun) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({2});
   Value empty = w.constant(at::empty({0}, at::kDouble)), rows = w.constant(at::zeros({2}, at::kLong));
   Value wrong = w.call("aten::index_select", {empty, number(int64_t(0)), rows});
@@ -54,7 +54,7 @@ TEST(Constants, AnErrorIsLeftToTheRun) {
 }
 
 TEST(Constants, WhatLeavesTheGraphIsMadeAnewInEveryRun) {
-  Writer w;
+  GraphWriter w;
   Value c = w.constant(at::ones({2}, at::kDouble));
   w.graph.set_outputs({w.call("aten::sin", {w.call("aten::cos", {c})})});
   Graph graph = eliminate_dead_code(fold_constants(w.graph));
@@ -65,7 +65,7 @@ TEST(Constants, WhatLeavesTheGraphIsMadeAnewInEveryRun) {
 }
 
 TEST(Constants, RandomAndLargeNodesStay) {
-  Writer w;
+  GraphWriter w;
   Value c = w.constant(at::ones({2}, at::kDouble)), x = w.input({2});
   Value drawn = w.call("aten::rand_like", {c});
   Value large = w.call("aten::expand", {w.call("aten::unsqueeze", {w.call("aten::sin", {c}), number(int64_t(0))}), ints({8192, 2})});
@@ -78,7 +78,7 @@ TEST(Constants, RandomAndLargeNodesStay) {
 }
 
 TEST(Constants, AWrittenCloneIsNotShared) {
-  Writer w;
+  GraphWriter w;
   Value c = w.constant(at::ones({2}, at::kDouble)), x = w.input({2});
   Value copy = w.call("aten::clone", {c});
   Value after = w.graph.add_value(w.graph.meta(copy));
@@ -89,7 +89,7 @@ TEST(Constants, AWrittenCloneIsNotShared) {
 }
 
 TEST(Identities, ReadersReadTheSource) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({2});
   Value y = w.call("aten::sin", {w.call("aten::alias", {w.call("aten::detach", {x})})});
   w.graph.set_outputs({y});
@@ -100,7 +100,7 @@ TEST(Identities, ReadersReadTheSource) {
 }
 
 TEST(Identities, AnOutputStaysATensorOfItsOwn) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({2});
   Value d = w.call("aten::detach", {x});
   w.graph.set_outputs({d, w.call("aten::sin", {d})});

@@ -7,7 +7,7 @@
 namespace tandem {
 
 TEST(DeadCode, DropsChainsThatNothingReads) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   Value dead = w.call("aten::sin", {x});
   w.call("aten::cos", {dead});
@@ -19,7 +19,7 @@ TEST(DeadCode, DropsChainsThatNothingReads) {
 }
 
 TEST(DeadCode, KeepsWritesToInputs) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   Value doubled = w.call("aten::mul.Scalar", {x, number(2.0)});
   Value after = w.graph.add_value(w.graph.meta(x));
@@ -29,7 +29,7 @@ TEST(DeadCode, KeepsWritesToInputs) {
 }
 
 TEST(DeadCode, DropsWritesToClonesThatNothingReads) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   Value copy = w.call("aten::clone", {x});
   Value after = w.graph.add_value(w.graph.meta(copy));
@@ -39,7 +39,7 @@ TEST(DeadCode, DropsWritesToClonesThatNothingReads) {
 }
 
 TEST(DeadCode, KeepsRandomNodesSoThatLaterNumbersStayTheSame) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   w.call("aten::rand_like", {x});
   Value drawn = w.call("aten::rand_like", {x});
@@ -48,7 +48,7 @@ TEST(DeadCode, KeepsRandomNodesSoThatLaterNumbersStayTheSame) {
 }
 
 TEST(DeadCode, DropsConstantsThatNothingReads) {
-  Writer w;
+  GraphWriter w;
   Value used = w.constant(at::ones({2}, at::kDouble));
   Value unused = w.constant(at::ones({2}, at::kDouble));
   w.call("aten::sin", {unused});

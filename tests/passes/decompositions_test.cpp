@@ -10,14 +10,14 @@
 namespace tandem {
 namespace {
 
-TensorMeta meta_of(Writer& w, const at::Tensor& t) {
+TensorMeta meta_of(GraphWriter& w, const at::Tensor& t) {
   return w.meta(Dims(t.sizes().begin(), t.sizes().end()), t.scalar_type(), Dims(t.strides().begin(), t.strides().end()));
 }
 
 /// Decomposes one call on these tensors and compares with the operator itself.
 void expect_equal(const char* op, const std::vector<std::variant<at::Tensor, c10::IValue>>& arguments, double tolerance = 1e-12) {
   SCOPED_TRACE(op);
-  Writer w;
+  GraphWriter w;
   std::vector<Operand> operands;
   Tensors inputs;
   for (const auto& argument : arguments) {
@@ -97,7 +97,7 @@ TEST(Decompositions, MaskedFillTakesNumbersAndTensors) {
 
 TEST(Decompositions, ConjPhysicalIsACopyEvenOfRealNumbers) {
   expect_equal("aten::conj_physical", {at::rand({4}, at::kComplexDouble)});
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4});
   w.graph.set_outputs({w.call("aten::conj_physical", {x})});
   at::Tensor in = at::rand({4}, at::kDouble);
@@ -115,7 +115,7 @@ TEST(Decompositions, LayoutsAreKept) {
 
 /// J3, as far as it can be seen without cuDNN: the native operator on half-precision data with float parameters.
 TEST(Decompositions, J3CudnnBatchNormBecomesNative) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4, 3, 5, 5}, at::kBFloat16), weight = w.input({3}, at::kFloat), bias = w.input({3}, at::kFloat);
   Value mean = w.input({3}, at::kFloat), var = w.input({3}, at::kFloat);
   auto value = [&](Dims sizes, at::ScalarType dtype) { return w.graph.add_value(w.meta(sizes, dtype)); };
@@ -141,7 +141,7 @@ TEST(Decompositions, J3CudnnBatchNormBecomesNative) {
 }
 
 TEST(Decompositions, ARowMayLeadToAnotherRow) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4});
   w.graph.set_outputs({w.call("aten::tanh", {x})});
   DecompositionTable table;
@@ -156,7 +156,7 @@ TEST(Decompositions, ARowMayLeadToAnotherRow) {
 }
 
 TEST(Decompositions, AnotherSizeOrCountIsAnError) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({4});
   w.graph.set_outputs({w.call("aten::tanh", {x})});
   DecompositionTable table;
@@ -168,7 +168,7 @@ TEST(Decompositions, AnotherSizeOrCountIsAnError) {
 
 TEST(Decompositions, AnEmptyAnswerLeavesTheCall) {
   at::Tensor y = at::rand({4}, at::kComplexDouble);
-  Writer w;
+  GraphWriter w;
   Value g = w.graph.add_input(meta_of(w, y)), x = w.graph.add_input(meta_of(w, y));
   w.graph.set_outputs({w.call("aten::tanh_backward", {g, x})});
   EXPECT_TRUE(has_call(decompose(w.graph, default_decompositions()), "aten::tanh_backward"));

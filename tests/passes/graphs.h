@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-struct Writer {
+struct GraphWriter {
   Graph graph;
   Phase phase = Phase::Forward;
 

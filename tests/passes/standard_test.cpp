@@ -11,7 +11,7 @@ namespace tandem {
 TEST(StandardPasses, RegisteredPassesRunFirstAndAtTheirStageOnly) {
   static int runs = 0;
   register_pass(Stage::Inference, Pass([](Graph graph) { return ++runs, graph; }, "counting", "1"));
-  Writer w;
+  GraphWriter w;
   w.graph.set_outputs({w.call("aten::sin", {w.input({2})})});
   run_standard_passes(w.graph, {}, Stage::Joint);
   EXPECT_EQ(runs, 0);
@@ -26,14 +26,14 @@ TEST(StandardPasses, APassMayNotChangeTheEdges) {
                   if (active) graph.set_outputs({});
                   return graph;
                 }));
-  Writer w;
+  GraphWriter w;
   w.graph.set_outputs({w.call("aten::sin", {w.input({2})})});
   EXPECT_THROW(run_standard_passes(w.graph, {}, Stage::Backward), Error);
   active = false;
 }
 
 TEST(StandardPasses, AllOfThemKeepTheResult) {
-  Writer w;
+  GraphWriter w;
   Value x = w.input({3});
   Value c = w.call("aten::sin", {w.constant(at::ones({3}, at::kDouble))});
   Value a = w.call("aten::hardswish", {w.call("aten::detach", {x})}), b = w.call("aten::hardswish", {x});
