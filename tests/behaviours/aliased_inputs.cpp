@@ -83,7 +83,7 @@ std::vector<Maker> sharing(std::vector<int> groups) {
   });
 }
 
-const bool rows = add_rows({
+const bool aliased_inputs_rows = add_rows({
     {"C1", {{[](const Tensors& in) { return Tensors{in[0] + in[1]}; }, {repeated(leaves({{3}}, {true}), 2)}}}},
     {"C2", {{[](const Tensors& in) { in[0].t_(); in[1].unsqueeze_(0); return Tensors{in[0] + in[1]}; }, {repeated(non_leaves({{2, 2}}, {true}), 2)}}}},
     {"C3",

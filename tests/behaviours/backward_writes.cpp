@@ -76,8 +76,8 @@ void wrapper_forward_then_backward() {
 const Expectations one_backward = {.compiled = false, .differentiate_written = false};
 const auto rg_and_not = leaves({{3}, {3}, {3}}, {true, false, false});
 
-const bool versions = give_versions<WritesInBackward, DoublesItsGradient>();
-const bool rows = add_rows({
+const bool backward_writes_versions = give_versions<WritesInBackward, DoublesItsGradient>();
+const bool backward_writes_rows = add_rows({
     {"B25",
      {{writes_in_backward(Writes::Doubles), {leaves({{3}, {3}}, {true, false}), leaves({{3}, {3}}, {true, true})}, uncompiled()}}},
     {"B26",

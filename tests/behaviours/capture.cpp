@@ -184,8 +184,8 @@ void no_gradient_at_all() {
 const auto two_vectors = both([](bool rg) { return leaves({{3}, {3}}, {rg, false}); });
 const auto scalar = std::vector<Maker>{leaves({{}}, {true})};
 
-const bool versions = give_versions<CloneAddOne>();
-const bool rows = add_rows({
+const bool capture_versions = give_versions<CloneAddOne>();
+const bool capture_rows = add_rows({
     {.id = "A1", .check = numbers_and_absent_tensors},
     {"A2", {{[](const Tensors& in) { return Tensors{in[0] + in[1]}; }, two_vectors}}},
     {"A3", {{[](const Tensors& in) { return Tensors{in[0] + in[1], in[0] - in[1]}; }, two_vectors}}},

@@ -104,9 +104,9 @@ void determinism_is_asked_when_the_backward_runs() {
     }
 }
 
-const bool versions = give_versions<NotesInBackward>();
+const bool effects_versions = give_versions<NotesInBackward>();
 const bool library_version = (register_library("tandem_behaviours", "1"), true);
-const bool rows = add_rows({
+const bool effects_rows = add_rows({
     {.id = "P1", .check = effects_of_the_forward, .does_not_apply = "order is that of the graph, without tokens; the effects are held"},
     {.id = "P2", .check = without_effects_there_is_nothing_more},
     {.id = "P4", .check = effects_of_forward_and_backward},

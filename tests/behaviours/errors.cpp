@@ -119,8 +119,8 @@ void a_fake_is_refused() {
   EXPECT_TRUE(contains(message<Error>([&] { taking({kept}); }), "has no data"));
 }
 
-const bool versions = give_versions<ChangesWhatItSaved<true>, ChangesWhatItSaved<false>>();
-const bool rows = add_rows({
+const bool errors_versions = give_versions<ChangesWhatItSaved<true>, ChangesWhatItSaved<false>>();
+const bool errors_rows = add_rows({
     {.id = "O3", .check = [] { expect_refused_or_as_in_eager([](const Tensors& in) { return Tensors{ChangesWhatItSaved<true>::apply(in[0])}; }, false); }},
     {.id = "O4",
      .check =

@@ -144,8 +144,8 @@ Tensors halves_a_gradient(const Tensors& in) {
   return {y.sin() * in[0] + y, y.exp()};
 }
 
-const bool versions = give_versions<StashesItsOutput>();
-const bool rows = add_rows({
+const bool gradients_versions = give_versions<StashesItsOutput>();
+const bool gradients_rows = add_rows({
     {"E1", {{[](const Tensors& in) { return Tensors{in[0].cos(), in[1].cos(), in[0] * in[1]}; }, every_combination()}}},
     {"E3",
      {{[](const Tensors& in) { return Tensors{in[0].detach(), in[1]}; }, {leaves({{3}, {3}}, {true, true})}},

@@ -185,7 +185,7 @@ void dtypes_of_autocast_take_turns() {
   EXPECT_EQ(counter("trace"), before + 2);
 }
 
-const bool rows = add_rows({
+const bool modules_rows = add_rows({
     {.id = "H1",
      .cases = {{[](const Tensors& in) { return Tensors{at::linear(in[0], in[2], in[3]) + in[1]}; }, {leaves({{4, 20}, {4, 30}, {30, 20}, {30}}, {true, true, true, true})}}},
      .check = small_modules},

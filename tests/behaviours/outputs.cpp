@@ -86,8 +86,8 @@ struct HalfGradient : torch::autograd::Function<HalfGradient> {
 const auto one_leaf = both([](bool rg) { return leaves({{3}}, {rg}); });
 const Expectations of_its_own = {.write_outputs = false, .same_bases = false};
 
-const bool versions = give_versions<HalfGradient>();
-const bool rows = add_rows({
+const bool outputs_versions = give_versions<HalfGradient>();
+const bool outputs_rows = add_rows({
     {"D1",
      {{[](const Tensors& in) { return Tensors{in[0].view({-1})}; }, squares(1)},
       {[](const Tensors& in) { return Tensors{in[0].t().select(0, 1), in[0].detach(), in[0].expand({3, 2, 2})}; }, squares(1), {.write_outputs = false}}}},

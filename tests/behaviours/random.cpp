@@ -73,8 +73,8 @@ void the_seed_decides() {
 
 const auto one_vector = both([](bool rg) { return leaves({{16}}, {rg}); });
 
-const bool versions = give_versions<NoisyGradient>();
-const bool rows = add_rows({
+const bool random_versions = give_versions<NoisyGradient>();
+const bool random_rows = add_rows({
     {"I1", {{dropped, one_vector}}},
     {.id = "I3", .check = draws_anew_at_every_call, .does_not_apply = "graphs hold no seed and offset; draws are libtorch's own"},
     {.id = "I4", .check = [] { expect_generator_as_in_eager(dropped); }, .does_not_apply = "graphs yield no offset; the generator's state is held"},

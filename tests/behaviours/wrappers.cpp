@@ -298,7 +298,7 @@ void a_class_that_does_not_say_how_it_is_made_does_not_compile() {
   EXPECT_TRUE(contains(errors, "cannot be taken apart; use tensors, numbers, strings, enums, standard containers and structs of them, or specialise tandem::Pack")) << errors;
 }
 
-const bool rows = add_rows({
+const bool wrappers_rows = add_rows({
     {.id = "K1", .check = inner_tensors_are_what_the_graph_sees},
     {.id = "K2", .check = views_of_wrappers_are_rebuilt},
     {.id = "K4", .check = metadata_of_inner_tensors_is_written},

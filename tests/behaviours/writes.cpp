@@ -112,7 +112,7 @@ Maker an_empty_and_a_full_one() {
   return [] { return Scene{.arguments = {empty_state(), torch::randn(8)}}; };
 }
 
-const bool rows = add_rows({
+const bool writes_rows = add_rows({
     {"B1", {{[](const Tensors& in) { in[0].mul_(2); return Tensors{in[0] * 3}; }, squares(1)}}},
     {"B2", {{[](const Tensors& in) { in[0].mul_(2); return Tensors{in[0]}; }, squares(1)}}},
     {"B3", {{[](const Tensors& in) { in[0].mul_(2); in[2].mul_(2); return Tensors{in[0] + in[1] + in[2]}; }, squares(3)}}},

@@ -13,7 +13,6 @@ namespace {
 
 using Counted = std::map<std::string, uint64_t>;
 
-at::Tensor leaf(at::IntArrayRef sizes) { return torch::ones(sizes).requires_grad_(); }
 Tensors cos_plus(const Tensors& in) { return {in[0].cos() + in[1]}; }
 
 /// Each test has folders of its own, and has compiled nothing before.
@@ -27,7 +26,7 @@ struct CacheApi : testing::Test {
   Counted train(const Function& function, const CacheOptions& cache) const {
     const Counted before = counters();
     auto compiled = compile(function, {.cache = cache});
-    const Tensors inputs = {leaf({3}), leaf({3})};
+    const Tensors inputs = {ones_leaf({3}), ones_leaf({3})};
     compiled(inputs)[0].sum().backward();
     EXPECT_TRUE(at::equal(inputs[0].grad(), -inputs[0].detach().sin()));
     Counted after = counters();
@@ -90,12 +89,12 @@ TEST_F(CacheApi, DefaultsComeFromTheEnvironmentAlsoWhenTheCacheIsOff) {
 // ---- keys
 
 TEST_F(CacheApi, M6_TheKeyIsTheOneThatACompileUses) {
-  const Tensors inputs = {leaf({3}), leaf({3})};
+  const Tensors inputs = {ones_leaf({3}), ones_leaf({3})};
   const std::string key = cache::key(cos_plus, inputs);
   EXPECT_EQ(key.size(), 64u);
   EXPECT_EQ(cache::key(cos_plus, inputs), key);
   EXPECT_EQ(compile(cos_plus, {.cache = folder()}).explain(inputs).key, key);
-  EXPECT_NE(cache::key(cos_plus, {leaf({4}), leaf({4})}), key);
+  EXPECT_NE(cache::key(cos_plus, {ones_leaf({4}), ones_leaf({4})}), key);
   EXPECT_NE(cache::key(cos_plus, inputs, {.backend = "debug"}), key);
   EXPECT_EQ(compile(cos_plus, {.backend = "debug", .cache = folder()}).explain(inputs).key, cache::key(cos_plus, inputs, {.backend = "debug"}));
   train(cos_plus, folder());
@@ -103,7 +102,7 @@ TEST_F(CacheApi, M6_TheKeyIsTheOneThatACompileUses) {
 }
 
 TEST_F(CacheApi, M6_AskingForAKeyCompilesAndKeepsNothing) {
-  const Tensors inputs = {leaf({3}), leaf({3})};
+  const Tensors inputs = {ones_leaf({3}), ones_leaf({3})};
   setenv("TANDEM_CACHE_DIR", folder().directory.c_str(), 1);
   cache::key(cos_plus, inputs);
   unsetenv("TANDEM_CACHE_DIR");
@@ -116,7 +115,7 @@ TEST_F(CacheApi, M6_AskingForAKeyCompilesAndKeepsNothing) {
 
 TEST_F(CacheApi, M6_KeysOfTypedFunctionsAndModules) {
   auto typed = [](const at::Tensor& a, const at::Tensor& b) { return a.cos() + b; };
-  const at::Tensor a = leaf({3}), b = leaf({3});
+  const at::Tensor a = ones_leaf({3}), b = ones_leaf({3});
   EXPECT_EQ(cache::key(typed, {a, b}), compile(typed, {.cache = folder()}).explain(a, b).key);
   torch::nn::Linear linear(3, 2);
   const at::Tensor x = torch::ones({4, 3});
@@ -138,7 +137,7 @@ TEST_F(CacheApi, M6_KeysOfInputsThatShareWrittenMemory) {
 }
 
 TEST_F(CacheApi, WhatIsNotCachedHasNoKey) {
-  const at::Tensor x = leaf({3});
+  const at::Tensor x = ones_leaf({3});
   auto hooked = [](const Tensors& in) {
     at::Tensor y = in[0].sin();
     y.register_hook([](const at::Tensor& gradient) { return gradient * 2; });

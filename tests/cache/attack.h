@@ -3,7 +3,7 @@
 
 #include "cache/sample_entry.h"
 
-namespace tandem::testing {
+namespace tandem::test {
 
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
@@ -51,4 +51,4 @@ inline bool attack_entry(std::string_view bytes) {
   return true;
 }
 
-}  // namespace tandem::testing
+}  // namespace tandem::test

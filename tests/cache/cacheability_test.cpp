@@ -32,8 +32,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-at::Tensor leaf(at::IntArrayRef sizes) { return torch::ones(sizes).requires_grad_(); }
-
 template <int number>
 struct Custom : torch::autograd::Function<Custom<number>> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x.sin(); }
@@ -46,18 +44,18 @@ Function applied() {
 }
 
 TEST(Cacheability, OrdinaryProgramsAreCached) {
-  EXPECT_EQ(fingerprint_of([](const Tensors& in) { return Tensors{in[0].view({3, 2}).matmul(in[0]).sum(in[0].size(0) - 2)}; }, {leaf({2, 3})}).obstacle, "");
+  EXPECT_EQ(fingerprint_of([](const Tensors& in) { return Tensors{in[0].view({3, 2}).matmul(in[0]).sum(in[0].size(0) - 2)}; }, {ones_leaf({2, 3})}).obstacle, "");
 }
 
 TEST(Cacheability, M13_CustomFunctionsNeedAVersion) {
-  const Fingerprint without = fingerprint_of(applied<Custom<1>>(), {leaf({3})});
+  const Fingerprint without = fingerprint_of(applied<Custom<1>>(), {ones_leaf({3})});
   EXPECT_TRUE(contains(without.obstacle, "Custom<1>") && contains(without.obstacle, "register_function<")) << without.obstacle;
   register_function<Custom<1>>("1");
-  const Fingerprint first = fingerprint_of(applied<Custom<1>>(), {leaf({3})});
+  const Fingerprint first = fingerprint_of(applied<Custom<1>>(), {ones_leaf({3})});
   EXPECT_EQ(first.obstacle, "");
-  EXPECT_EQ(first.key, fingerprint_of(applied<Custom<1>>(), {leaf({3})}).key);
+  EXPECT_EQ(first.key, fingerprint_of(applied<Custom<1>>(), {ones_leaf({3})}).key);
   register_function<Custom<1>>("2");
-  const Fingerprint second = fingerprint_of(applied<Custom<1>>(), {leaf({3})});
+  const Fingerprint second = fingerprint_of(applied<Custom<1>>(), {ones_leaf({3})});
   EXPECT_EQ(second.obstacle, "");
   EXPECT_NE(first.key, second.key);
 }
@@ -68,10 +66,10 @@ TEST(Cacheability, CustomFunctionsWithoutGradientNeedNone) {
 
 TEST(Cacheability, OtherFunctionsVersionsDoNotCountWithoutCustomFunctions) {
   const Function plain = [](const Tensors& in) { return Tensors{in[0].sin()}; };
-  const std::string before = key_of(plain, {leaf({3})});
+  const std::string before = key_of(plain, {ones_leaf({3})});
   register_function<Custom<3>>("1");
   register_library("tandem_elsewhere", "1");
-  EXPECT_EQ(key_of(plain, {leaf({3})}), before);
+  EXPECT_EQ(key_of(plain, {ones_leaf({3})}), before);
 }
 
 struct HoldsCapsule : torch::autograd::Function<HoldsCapsule> {
@@ -84,7 +82,7 @@ struct HoldsCapsule : torch::autograd::Function<HoldsCapsule> {
 
 TEST(Cacheability, CustomFunctionsThatKeepSomethingWithoutText) {
   register_function<HoldsCapsule>("1");
-  const std::string reason = fingerprint_of(applied<HoldsCapsule>(), {leaf({3})}).obstacle;
+  const std::string reason = fingerprint_of(applied<HoldsCapsule>(), {ones_leaf({3})}).obstacle;
   EXPECT_TRUE(contains(reason, "HoldsCapsule") && contains(reason, "Capsule in saved_data")) << reason;
 }
 
@@ -105,7 +103,7 @@ TEST(Cacheability, NodesOfOthersAreNotLookedInto) {
     torch::autograd::create_gradient_edge(out, NodePtr(node));
     return Tensors{out * 2};
   };
-  const std::string reason = fingerprint_of(function, {leaf({3})}).obstacle;
+  const std::string reason = fingerprint_of(function, {ones_leaf({3})}).obstacle;
   EXPECT_TRUE(contains(reason, "Handmade")) << reason;
 }
 
@@ -115,7 +113,7 @@ TEST(Cacheability, HooksInsideTheFunction) {
     middle.register_hook([](const at::Tensor& gradient) { return gradient * 2; });
     return Tensors{middle * 2};
   };
-  const Fingerprint print = fingerprint_of(hooked, {leaf({3})});
+  const Fingerprint print = fingerprint_of(hooked, {ones_leaf({3})});
   EXPECT_TRUE(contains(print.obstacle, "hook") && contains(print.obstacle, "SinBackward0")) << print.obstacle;
 }
 
@@ -146,7 +144,7 @@ struct CallsInBackward : torch::autograd::Function<CallsInBackward> {
 
 TEST(Cacheability, LibrariesThatOnlyTheBackwardCallsAreFoundInItsGraph) {
   register_function<CallsInBackward>("1");
-  Traced trace = traced(applied<CallsInBackward>(), {leaf({3})});
+  Traced trace = traced(applied<CallsInBackward>(), {ones_leaf({3})});
   const Plan plan = plan_calls(trace, {}, true);
   EXPECT_EQ(fingerprint(trace, plan, {}).obstacle, "");
   const Order order = first_order(trace, plan);
@@ -158,9 +156,9 @@ TEST(Cacheability, LibrariesThatOnlyTheBackwardCallsAreFoundInItsGraph) {
 TEST(Cacheability, LibrariesRegisteredForABackwardCountInItsKey) {
   register_function<CallsInBackward>("1");
   register_library("tandem_for_backwards", "1");
-  const Fingerprint first = fingerprint_of(applied<CallsInBackward>(), {leaf({3})});
+  const Fingerprint first = fingerprint_of(applied<CallsInBackward>(), {ones_leaf({3})});
   register_library("tandem_for_backwards", "2");
-  EXPECT_EQ(differing(first, fingerprint_of(applied<CallsInBackward>(), {leaf({3})})), std::vector<std::string>{"libraries"});
+  EXPECT_EQ(differing(first, fingerprint_of(applied<CallsInBackward>(), {ones_leaf({3})})), std::vector<std::string>{"libraries"});
 }
 
 TEST(Cacheability, DataMadeInsideHasALimit) {
@@ -209,7 +207,7 @@ TEST(Cacheability, M12_M21_CodeOfOthersNeedsNameAndVersion) {
     auto reason = [&](const char* name, const char* version) {
       Options options;
       one.give(options, name, version);
-      return fingerprint_of([](const Tensors& in) { return Tensors{in[0].sin()}; }, {leaf({3})}, options).obstacle;
+      return fingerprint_of([](const Tensors& in) { return Tensors{in[0].sin()}; }, {ones_leaf({3})}, options).obstacle;
     };
     EXPECT_EQ(reason("mine", "1"), "") << one.says;
     EXPECT_TRUE(contains(reason("", "1"), one.says) && contains(reason("", "1"), "no name")) << reason("", "1");
@@ -221,7 +219,7 @@ TEST(Cacheability, M12_M21_CodeOfOthersNeedsNameAndVersion) {
 
 Fingerprint with_passes(std::initializer_list<std::pair<Stage, const char*>> passes, const char* version = "1") {
   for (const auto& [stage, name] : passes) register_pass(stage, Pass([](Graph graph) { return graph; }, name, version));
-  return fingerprint_of([](const Tensors& in) { return Tensors{in[0].sin()}; }, {leaf({3})});
+  return fingerprint_of([](const Tensors& in) { return Tensors{in[0].sin()}; }, {ones_leaf({3})});
 }
 
 TEST(Cacheability, M23_PassesNeedAName) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kVersionAt = 8, kKindAt = 12, kEncodingAt = 13, kSignedAt = 14, kZeroAt = 15, kPayloadSizeAt = 16, kStoredSizeAt = 24, kNameSizeAt = 32, kNameAt = 40;
 constexpr size_t kDigest = 32;
-const std::string kName = "0123456789abcdef";
+const std::string kFrameName = "0123456789abcdef";
 
 #ifdef TANDEM_HAVE_ZSTD
 constexpr bool kCompresses = true;
@@ -54,7 +54,7 @@ std::string with(std::string sealed, size_t place, T value) {
 }
 
 std::string complaint(const std::string& sealed, const std::string& key = "", size_t largest = 1 << 20) {
-  const Opened opened = open(Kind::Entry, kName, sealed, key, largest);
+  const Opened opened = open(Kind::Entry, kFrameName, sealed, key, largest);
   EXPECT_EQ(opened.complaint.empty(), !opened.payload.empty());
   return opened.complaint;
 }
@@ -65,7 +65,7 @@ TEST(Frame, GivesBackWhatWasSealed) {
   for (const std::string& payload : {std::string(), std::string("x"), std::string(1 << 20, 0), text(100'000), random_bytes(100'000, 1), text(20'000'000)}) {
     for (const Kind kind : {Kind::Entry, Kind::Artifact}) {
       for (const std::string key : {"", "secret"}) {
-        const Opened opened = open(kind, kName, seal(kind, kName, payload, key), key);
+        const Opened opened = open(kind, kFrameName, seal(kind, kFrameName, payload, key), key);
         EXPECT_EQ(opened.complaint, "");
         EXPECT_TRUE(opened.payload == payload) << payload.size() << " bytes";
       }
@@ -74,41 +74,41 @@ TEST(Frame, GivesBackWhatWasSealed) {
 }
 
 TEST(Frame, CompressesWhatCanBeCompressed) {
-  const std::string sealed = seal(Kind::Entry, kName, text(100'000), "");
+  const std::string sealed = seal(Kind::Entry, kFrameName, text(100'000), "");
   if (!kCompresses) GTEST_SKIP() << "built without zstd";
   EXPECT_LT(sealed.size(), 20'000u);
-  EXPECT_LT(seal(Kind::Entry, kName, random_bytes(100'000, 1), "").size(), 100'200u);
+  EXPECT_LT(seal(Kind::Entry, kFrameName, random_bytes(100'000, 1), "").size(), 100'200u);
 }
 
-TEST(Frame, IsTheSameForTheSamePayload) { EXPECT_EQ(seal(Kind::Entry, kName, text(1000), "k"), seal(Kind::Entry, kName, text(1000), "k")); }
+TEST(Frame, IsTheSameForTheSamePayload) { EXPECT_EQ(seal(Kind::Entry, kFrameName, text(1000), "k"), seal(Kind::Entry, kFrameName, text(1000), "k")); }
 
 TEST(Frame, SaysWhyItRefuses) {
-  const std::string sealed = seal(Kind::Entry, kName, text(1000), "");
+  const std::string sealed = seal(Kind::Entry, kFrameName, text(1000), "");
   expect_contains(complaint(""), "does not begin as Tandem's files do");
   expect_contains(complaint("tandem" + sealed), "does not begin as Tandem's files do");
   expect_contains(complaint(sealed.substr(0, 20)), "was cut short");
   expect_contains(complaint(sealed.substr(0, sealed.size() - 1)), "was cut short");
   expect_contains(complaint(sealed + "x"), "has bytes after its end");
   expect_contains(complaint(with<uint32_t>(sealed, kVersionAt, 7)), "has format version 7, and this build of Tandem reads version 1");
-  expect_contains(complaint(with<char>(sealed, kNameAt + kName.size() + 10, '\x55')), "does not match its checksum");
-  expect_contains(complaint(seal(Kind::Artifact, kName, text(1000), "")), "is no entry");
+  expect_contains(complaint(with<char>(sealed, kNameAt + kFrameName.size() + 10, '\x55')), "does not match its checksum");
+  expect_contains(complaint(seal(Kind::Artifact, kFrameName, text(1000), "")), "is no entry");
   expect_contains(complaint(seal(Kind::Entry, "fedc", text(1000), "")), "was written under another name");
   expect_contains(complaint(sealed, "", 1000), "more than the 1000 allowed");
 }
 
 TEST(Frame, SignedIsOpenedWithItsKeyAlone) {
-  const std::string sealed = seal(Kind::Entry, kName, text(1000), "ours");
+  const std::string sealed = seal(Kind::Entry, kFrameName, text(1000), "ours");
   EXPECT_EQ(complaint(sealed, "ours"), "");
   EXPECT_EQ(complaint(sealed, ""), "") << "who has no key trusts what is whole";
   expect_contains(complaint(sealed, "theirs"), "is signed with another key");
-  expect_contains(complaint(seal(Kind::Entry, kName, text(1000), ""), "ours"), "is not signed");
+  expect_contains(complaint(seal(Kind::Entry, kFrameName, text(1000), ""), "ours"), "is not signed");
   expect_contains(complaint(seal(Kind::Entry, "fedc", text(1000), "ours"), "ours"), "was written under another name");
-  const std::string changed = with<char>(sealed, kNameAt + kName.size() + 10, '\x55');
+  const std::string changed = with<char>(sealed, kNameAt + kFrameName.size() + 10, '\x55');
   expect_contains(complaint(with_right_checksum(changed), "ours"), "is signed with another key");
 }
 
 TEST(Frame, WithARightChecksumTheRestIsStillChecked) {
-  const std::string plain = seal(Kind::Entry, kName, "x", "");
+  const std::string plain = seal(Kind::Entry, kFrameName, "x", "");
   const auto refused = [&](const std::string& sealed) { return complaint(with_right_checksum(sealed)); };
   ASSERT_EQ(refused(plain), "");
   expect_contains(refused(with<char>(plain, kKindAt, 9)), "is no entry");
@@ -124,7 +124,7 @@ TEST(Frame, WithARightChecksumTheRestIsStillChecked) {
 }
 
 TEST(Frame, SizesThatLieCostNothing) {
-  const std::string payload = text(100'000), sealed = seal(Kind::Entry, kName, payload, "");
+  const std::string payload = text(100'000), sealed = seal(Kind::Entry, kFrameName, payload, "");
   if (!kCompresses) GTEST_SKIP() << "built without zstd";
   const auto peak_kilobytes = [] {
     rusage usage;
@@ -164,32 +164,32 @@ TEST(Frame, MutatedIsNeverAccepted) {
   std::mt19937 random(7);
   for (const std::string key : {"", "secret"}) {
     for (const std::string& payload : {text(2000), random_bytes(200, 3), std::string()}) {
-      const std::string sealed = seal(Kind::Entry, kName, payload, key);
-      for (int i = in_long_form(170'000, 4'000); i > 0; --i) ASSERT_NE(open(Kind::Entry, kName, mutate(sealed, random), key).complaint, "") << "mutation " << i;
+      const std::string sealed = seal(Kind::Entry, kFrameName, payload, key);
+      for (int i = in_long_form(170'000, 4'000); i > 0; --i) ASSERT_NE(open(Kind::Entry, kFrameName, mutate(sealed, random), key).complaint, "") << "mutation " << i;
     }
   }
 }
 
 TEST(Frame, MutatedWithARightChecksumIsNeverAcceptedWhenSigned) {
   std::mt19937 random(8);
-  const std::string sealed = seal(Kind::Entry, kName, text(2000), "secret");
+  const std::string sealed = seal(Kind::Entry, kFrameName, text(2000), "secret");
   for (int i = in_long_form(500'000, 10'000); i > 0; --i) {
     std::string mutated = mutate(sealed, random);
     if (mutated.size() < kDigest) continue;
     mutated = with_right_checksum(mutated);
     if (mutated == sealed) continue;  // the checksum was all that was changed
-    ASSERT_NE(open(Kind::Entry, kName, mutated, "secret").complaint, "") << "mutation " << i;
+    ASSERT_NE(open(Kind::Entry, kFrameName, mutated, "secret").complaint, "") << "mutation " << i;
   }
 }
 
 TEST(Frame, MutatedWithARightChecksumStaysWithinWhatIsAllowed) {
   std::mt19937 random(9);
   size_t accepted = 0;
-  const std::string sealed = seal(Kind::Entry, kName, text(2000), "");
+  const std::string sealed = seal(Kind::Entry, kFrameName, text(2000), "");
   for (int i = in_long_form(500'000, 10'000); i > 0; --i) {
     const std::string mutated = mutate(sealed, random);
     if (mutated.size() < kDigest) continue;
-    const Opened opened = open(Kind::Entry, kName, with_right_checksum(mutated), "", 4000);
+    const Opened opened = open(Kind::Entry, kFrameName, with_right_checksum(mutated), "", 4000);
     ASSERT_LE(opened.payload.size(), 4000u);
     accepted += opened.complaint.empty();
   }

@@ -7,7 +7,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-at::Tensor leaf(at::IntArrayRef sizes) { return (torch::arange(1, 1 + c10::multiply_integers(sizes)).to(at::kFloat) / 7).reshape(sizes).requires_grad_(); }
+at::Tensor counted_leaf(at::IntArrayRef sizes) { return (torch::arange(1, 1 + c10::multiply_integers(sizes)).to(at::kFloat) / 7).reshape(sizes).requires_grad_(); }
 
 /// Multiplies the gradient by what it was told, and the value by nothing.
 struct Scaled : torch::autograd::Function<Scaled> {
@@ -152,7 +152,7 @@ void register_functions() {
 TEST(KeyGradients, EqualOperatorsAndOtherGradientsAreOtherKeys) {
   register_functions();
   for (const Pair& pair : pairs) {
-    const Tensors inputs{leaf({2, 3}), leaf({2, 3}) * 3};
+    const Tensors inputs{counted_leaf({2, 3}), counted_leaf({2, 3}) * 3};
     ASSERT_EQ(operators(pair.first, inputs), operators(pair.second, inputs)) << pair.name;
     ASSERT_FALSE(equal(gradients(pair.first, inputs), gradients(pair.second, inputs))) << pair.name;
     const Fingerprint first = fingerprint_of(pair.first, inputs), second = fingerprint_of(pair.second, inputs);
@@ -168,7 +168,7 @@ TEST(KeyGradients, HistoryTellsWhatTheTraceDoesNot) {
   for (const char* name : {"a custom function", "which custom function", "a number for a custom function's backward", "a tensor for a custom function's backward",
                            "a number for a custom function that writes a view"}) {
     const Pair& pair = *std::find_if(std::begin(pairs), std::end(pairs), [&](const Pair& one) { return one.name == std::string(name); });
-    const Tensors inputs{leaf({2, 3}), leaf({2, 3})};
+    const Tensors inputs{counted_leaf({2, 3}), counted_leaf({2, 3})};
     const auto names = differing(fingerprint_of(pair.first, inputs), fingerprint_of(pair.second, inputs));
     EXPECT_TRUE(std::find(names.begin(), names.end(), "history") != names.end()) << name;
     EXPECT_TRUE(std::find(names.begin(), names.end(), "trace") == names.end()) << name;
@@ -189,7 +189,7 @@ TEST(KeyGradients, WhatAProgramRetainsOrStartsToRequire) {
       return Tensors{in[0].sin()};
     };
   };
-  const Tensors inputs{leaf({3}), torch::ones({3})};
+  const Tensors inputs{counted_leaf({3}), torch::ones({3})};
   EXPECT_NE(fingerprint_of(retains(false), inputs).key, fingerprint_of(retains(true), inputs).key);
   EXPECT_NE(fingerprint_of(starts(false), inputs).key, fingerprint_of(starts(true), inputs).key);
 }

@@ -17,11 +17,9 @@ using cache::Components;
 using cache::component_of;
 using cache::explain_difference;
 
-at::Tensor leaf(at::IntArrayRef sizes) { return torch::ones(sizes).requires_grad_(); }
-
 const Function sin_of_product = [](const Tensors& in) { return Tensors{(in[0] * in[1]).sin()}; };
 
-Tensors two_leaves() { return {leaf({3, 4}), leaf({3, 4})}; }
+Tensors two_leaves() { return {ones_leaf({3, 4}), ones_leaf({3, 4})}; }
 
 // ---- components alone
 
@@ -91,12 +89,12 @@ TEST(Key, ChangesWithWhatIsReturned) {
       return swapped ? Tensors{b, a} : Tensors{a, b};
     };
   };
-  for (const at::Tensor& x : {leaf({3}), torch::ones({3})}) EXPECT_NE(key_of(both(false), {x}), key_of(both(true), {x}));
+  for (const at::Tensor& x : {ones_leaf({3}), torch::ones({3})}) EXPECT_NE(key_of(both(false), {x}), key_of(both(true), {x}));
 }
 
 TEST(Key, TheFirstDifferingNodeIsNamed) {
   auto program = [](bool other) -> Function { return [=](const Tensors& in) { return Tensors{other ? in[0].exp().cos() : in[0].exp().sin()}; }; };
-  const Fingerprint a = fingerprint_of(program(false), {leaf({3})}), b = fingerprint_of(program(true), {leaf({3})});
+  const Fingerprint a = fingerprint_of(program(false), {ones_leaf({3})}), b = fingerprint_of(program(true), {ones_leaf({3})});
   EXPECT_EQ(differing(a, b), (std::vector<std::string>{"history", "trace"}));
   const std::string difference = explain_difference(a.components, b.components);
   EXPECT_TRUE(contains(difference, "trace differs at line 2")) << difference;
@@ -113,8 +111,8 @@ TEST(Key, M33_DependsOnWhatInputsAreAndNotOnTheirData) {
   EXPECT_NE(key_of(function, {torch::zeros({4, 4}).t()}), key);
   EXPECT_NE(key_of(function, {torch::zeros({2, 4})}), key);
   EXPECT_NE(key_of(function, {torch::zeros({4, 4}, at::kHalf)}), key);
-  EXPECT_NE(key_of(function, {leaf({4, 4})}), key);
-  EXPECT_NE(key_of(function, {leaf({4, 4}) + 0}), key_of(function, {leaf({4, 4})}));
+  EXPECT_NE(key_of(function, {ones_leaf({4, 4})}), key);
+  EXPECT_NE(key_of(function, {ones_leaf({4, 4}) + 0}), key_of(function, {ones_leaf({4, 4})}));
   const Function pooled = [](const Tensors& in) { return Tensors{at::avg_pool2d(in[0], 2)}; };
   EXPECT_NE(key_of(pooled, {torch::zeros({2, 4, 4, 4})}), key_of(pooled, {torch::zeros({2, 4, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast)}));
 }
@@ -317,7 +315,7 @@ std::vector<std::pair<std::string, Fingerprint>> sample() {
   return {
       {"product", fingerprint_of(sin_of_product, two_leaves())},
       {"model", fingerprint_of([&](const Tensors& in) { return Tensors{model->forward(in[0]).softmax(-1)}; }, {torch::randn({5, 4})})},
-      {"constant", fingerprint_of([](const Tensors& in) { return Tensors{in[0] + torch::tensor({1.0f, 2.0f, 3.0f})}; }, {leaf({3})})},
+      {"constant", fingerprint_of([](const Tensors& in) { return Tensors{in[0] + torch::tensor({1.0f, 2.0f, 3.0f})}; }, {ones_leaf({3})})},
       {"views", fingerprint_of([](const Tensors& in) { return Tensors{in[0].view({2, 4}), in[0].narrow(0, 1, 2).exp()}; }, {base * 2})},
       {"writes",
        fingerprint_of(
@@ -327,7 +325,7 @@ std::vector<std::pair<std::string, Fingerprint>> sample() {
              in[2].add_(1);
              return Tensors{a, in[2].sin()};
            },
-           {leaf({2, 3}), leaf({3}), torch::zeros({3})})},
+           {ones_leaf({2, 3}), ones_leaf({3}), torch::zeros({3})})},
       {"everything", fingerprint_of(sin_of_product, two_leaves(), {.decompositions = default_decompositions()})},
   };
 }
@@ -347,8 +345,8 @@ TEST(DISABLED_Child, PrintsKeys) {
   std::vector<std::unique_ptr<char[]>> held;
   for (int i = 0; before && i < std::atoi(before); ++i) {
     held.push_back(std::make_unique<char[]>(size_t(i) * 7 + 1));
-    (leaf({2}) * 2).sum().backward();
-    key_of(sin_of_product, {leaf({2}), leaf({2})});
+    (ones_leaf({2}) * 2).sum().backward();
+    key_of(sin_of_product, {ones_leaf({2}), ones_leaf({2})});
   }
   print_to_parent(text_of_sample());
 }

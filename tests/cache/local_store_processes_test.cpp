@@ -8,7 +8,7 @@
 #include <functional>
 #include <random>
 
-#include "cache/local_store.h"
+#include "cache/local_store_fixture.h"
 #include "cache/long_form.h"
 #include "cache/new_process.h"
 #include "cache/scratch_folder.h"
@@ -16,10 +16,7 @@
 namespace tandem::cache {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr Kind kKinds[] = {Kind::Entry, Kind::Artifact};
-constexpr uint64_t kMuch = uint64_t(1) << 30;
 
 std::string name_of(size_t number) { return sha256(std::to_string(number)); }
 

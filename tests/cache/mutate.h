@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tandem::testing {
+namespace tandem::test {
 
 class Mutator {
  public:
@@ -68,4 +68,4 @@ class Mutator {
   std::mt19937_64 random_;
 };
 
-}  // namespace tandem::testing
+}  // namespace tandem::test

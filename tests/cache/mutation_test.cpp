@@ -12,7 +12,7 @@
 #include "cache/mutate.h"
 
 using namespace tandem;
-using namespace tandem::testing;
+using namespace tandem::test;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "graph/wire.h"
 
 using namespace tandem;
-using namespace tandem::testing;
+using namespace tandem::test;
 using namespace tandem::cache;
 
 namespace {

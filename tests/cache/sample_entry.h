@@ -7,7 +7,7 @@
 #include "cache/record.h"
 #include "graph/build.h"
 
-namespace tandem::testing {
+namespace tandem::test {
 
 /// tanh(x @ w) and, behind it, its gradients; a gap between the ids, names and places.
 inline Joint sample_joint() {
@@ -131,4 +131,4 @@ void for_each_graph(const cache::StoredOrder& order, Visit&& visit) {
   for (const cache::StoredOrder& next : order.above) for_each_graph(next, visit);
 }
 
-}  // namespace tandem::testing
+}  // namespace tandem::test

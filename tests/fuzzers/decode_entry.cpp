@@ -8,7 +8,7 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 namespace {
 
 using namespace tandem;
-using namespace tandem::testing;
+using namespace tandem::test;
 
 /// The first byte says what the rest is read as.
 constexpr bool (*attacks[])(std::string_view) = {attack_entry, attack_graph, attack_joint};

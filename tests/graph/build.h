@@ -5,7 +5,7 @@
 #include <tandem/error.h>
 #include <tandem/graph.h>
 
-namespace tandem::testing {
+namespace tandem::test {
 
 inline c10::OperatorHandle op(const std::string& full) {
   const size_t dot = full.find('.');
@@ -119,4 +119,4 @@ std::string complaint_of(Act&& act) {
   return {};
 }
 
-}  // namespace tandem::testing
+}  // namespace tandem::test

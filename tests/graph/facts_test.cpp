@@ -11,7 +11,7 @@
 #include "ops/table.h"
 
 using namespace tandem;
-using namespace tandem::testing;
+using namespace tandem::test;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "graph/build.h"
 
 using namespace tandem;
-using namespace tandem::testing;
+using namespace tandem::test;
 
 namespace {
 

@@ -228,6 +228,9 @@ inline std::string compare(const Callable& fn, const Maker& make, const Expectat
   return eager_reason;
 }
 
+/// Right in any way, be it that the function runs as it is.
+inline void expect_same(const Maker& make, const Callable& fn) { compare(fn, make, {.compiled = false, .write_outputs = false}); }
+
 /// With inputs that require grad and with ones that do not.
 inline void compare_both(const Callable& fn, const std::function<Maker(bool requires_grad)>& make, const Expectations& expect = {}) {
   for (bool requires_grad : {false, true}) {

@@ -4,8 +4,6 @@
 namespace tandem {
 namespace {
 
-void expect_same(const test::Maker& make, const Callable& body) { test::compare(body, make, {.compiled = false, .write_outputs = false}); }
-
 /// Eager refuses the call, and so does the compiled function, in the same words.
 void expect_refused(const test::Maker& make, const Callable& body) {
   const std::string want = test::message<c10::Error>([&] { body(make().arguments); });
@@ -50,7 +48,7 @@ void expect_same_gradients(const test::Maker& make, const Callable& body, const 
 }
 
 /// One gradient after the other, each of the one before, as far as eager has them.
-std::pair<Tensors, bool> orders(const Callable& fn, const test::Maker& make, size_t count) {
+std::pair<Tensors, bool> orders_of(const Callable& fn, const test::Maker& make, size_t count) {
   torch::manual_seed(5);
   test::Scene scene = make();
   Tensors found, of = fn(scene.arguments);
@@ -64,8 +62,8 @@ std::pair<Tensors, bool> orders(const Callable& fn, const test::Maker& make, siz
 
 void expect_same_orders(const test::Maker& make, const Callable& body, size_t count) {
   Compiled fast(body, {});
-  const auto [want, eager_refuses] = orders(body, make, count);
-  const auto [got, refuses] = orders([&](const Tensors& in) { return fast(in); }, make, count);
+  const auto [want, eager_refuses] = orders_of(body, make, count);
+  const auto [got, refuses] = orders_of([&](const Tensors& in) { return fast(in); }, make, count);
   EXPECT_EQ(refuses, eager_refuses);
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {
@@ -84,17 +82,17 @@ test::Maker given(const std::function<Tensors()>& arguments) {
 }
 
 TEST(FoundOps, ListsOfTensorsThatAreCastAndNotDense) {
-  expect_same(given([] { return Tensors{torch::randn({1, 2}).expand({2, 2}), torch::randn({2, 2}, at::kDouble).t()}; }),
+  test::expect_same(given([] { return Tensors{torch::randn({1, 2}).expand({2, 2}), torch::randn({2, 2}, at::kDouble).t()}; }),
               [](const Tensors& v) { return at::_foreach_add({v[0], v[1]}, {v[1], v[0]}); });
 }
 
 TEST(FoundOps, ANumberBesideATensorWithStridesOfNoUse) {
-  expect_same(given([] { return Tensors{torch::randn({2, 1, 1}).requires_grad_(), torch::randn({2, 1, 2}).transpose(0, -1)}; }),
+  test::expect_same(given([] { return Tensors{torch::randn({2, 1, 1}).requires_grad_(), torch::randn({2, 1, 2}).transpose(0, -1)}; }),
               [](const Tensors& v) { return Tensors{at::addcdiv(v[0], v[1].unfold(0, 2, 1), v[0])}; });
 }
 
 TEST(FoundOps, WhatIsMadeInsideIsWrittenAndReadByOneOperator) {
-  expect_same(test::leaves({{3}}, {true}), [](const Tensors& v) { at::Tensor y = at::ones({3}); at::sin_out(y, y); return Tensors{v[0] * y}; });
+  test::expect_same(test::leaves({{3}}, {true}), [](const Tensors& v) { at::Tensor y = at::ones({3}); at::sin_out(y, y); return Tensors{v[0] * y}; });
 }
 
 TEST(FoundOps, RandomNumbersThatOnlySomeGradientsRead) {
@@ -130,11 +128,11 @@ TEST(FoundOps, AnEmptyTensorIsAddedToItself) {
 }
 
 TEST(FoundOps, RowsAreAddedToAnEmptyTensor) {
-  expect_same(test::leaves({{1, 1}}, {true}), [](const Tensors& v) { return Tensors{at::tril(v[0], 2).slice(1, 1).mul_(2).index_add_(1, at::arange(1), v[0])}; });
+  test::expect_same(test::leaves({{1, 1}}, {true}), [](const Tensors& v) { return Tensors{at::tril(v[0], 2).slice(1, 1).mul_(2).index_add_(1, at::arange(1), v[0])}; });
 }
 
 TEST(FoundOps, APartOfAnEmptyTensorIsResized) {
-  expect_same(test::leaves({{0, 3}}, {false}), [](const Tensors& v) { Tensors parts = (v[0] + 3).unbind(1); at::sin_out(parts[2], v[0]); return Tensors{parts[0]}; });
+  test::expect_same(test::leaves({{0, 3}}, {false}), [](const Tensors& v) { Tensors parts = (v[0] + 3).unbind(1); at::sin_out(parts[2], v[0]); return Tensors{parts[0]}; });
 }
 
 TEST(FoundOps, AResultThatCannotGrowBecauseItIsRead) {

@@ -84,7 +84,7 @@ TEST(HigherOrder, GradientPenaltyTrainsAModule) {
     uint64_t compiled_then = 0;
     for (int step = 0; step < 4; ++step) {
       if (step == 1) compiled_then = counter("compile_higher_order") + counter("compile_backward") + counter("joint_trace");
-      at::Tensor x = leaf({6, 4}), y = compiled ? fast({x})[0] : plain({x})[0];
+      at::Tensor x = double_leaf({6, 4}), y = compiled ? fast({x})[0] : plain({x})[0];
       at::Tensor slope = grad(y.sum(), {x})[0];
       at::Tensor loss = y.pow(2).mean() + (slope.norm(2, 1) - 1).pow(2).mean();
       optimizer.zero_grad();
@@ -122,7 +122,7 @@ TEST(HigherOrder, OneCompiledFunctionOnTheGradientOfAnother) {
   Compiled fast_inner(inner, {}), fast_outer(outer, {});
   auto run = [&](const auto& f, const auto& g) {
     torch::manual_seed(1);
-    at::Tensor a = leaf({3}), b = leaf({3});
+    at::Tensor a = double_leaf({3}), b = double_leaf({3});
     at::Tensor slope = grad(f({a, b})[0].sum(), {a})[0];
     at::Tensor again = grad(g({slope, b})[0].sum(), {a})[0];
     return grad(f({again, a})[0].sum(), {a, b}, false);
@@ -183,7 +183,7 @@ TEST(HigherOrder, AfterTheGraphWasRetainedManyTimes) {
 
 TEST(HigherOrder, ASecondBackwardWithoutRetainingIsEagersError) {
   Compiled fast(mixed, {});
-  Tensors in = {leaf({3}), leaf({3}), leaf({3})};
+  Tensors in = {double_leaf({3}), double_leaf({3}), double_leaf({3})};
   auto twice = [&](const auto& f) {
     at::Tensor g = grad(f(in)[0].sum(), {in[0]})[0];
     g.sum().backward();
@@ -231,7 +231,7 @@ TEST(HigherOrder, CustomFunctions) {
 TEST(HigherOrder, ACustomFunctionThatRefuses) {
   Callable fn = [](const Tensors& in) { return Tensors{CubeOnce::apply(in[0])}; };
   Compiled fast(fn, {});
-  at::Tensor x = leaf({3});
+  at::Tensor x = double_leaf({3});
   for (const Callable& f : {fn, Callable([&](const Tensors& in) { return fast(in); })}) {
     at::Tensor y = f({x})[0].sum();
     EXPECT_TRUE(contains(message([&] { grad(y, {x}); }), "a cube can be differentiated once"));
@@ -248,7 +248,7 @@ TEST(HigherOrder, AMissingSecondDerivativeIsEagersErrorWhenItIsAskedFor) {
     return Tensors{std::get<0>(at::_ctc_loss(in[0].log_softmax(2), torch::tensor({1, 2, 1, 1}).view({2, 2}), {4, 4}, {2, 2})), in[1].pow(3)};
   };
   Compiled fast(fn, {});
-  Tensors in = {leaf({4, 2, 3}), leaf({3})};
+  Tensors in = {double_leaf({4, 2, 3}), double_leaf({3})};
   auto error = [&](const auto& f) {
     Tensors out = f(in);
     Tensors g = grad(out[0].sum() + out[1].sum(), in);
@@ -269,8 +269,8 @@ TEST(HigherOrder, AWriteBetweenTheOrdersIsNoticed) {
   Callable fn = [](const Tensors& in) { return Tensors{in[0].exp() * in[1]}; };
   Compiled fast(fn, {});
   auto noticed = [&](const auto& f, int what) {
-    Tensors in = {leaf({3}) + 0, leaf({3}) + 0};
-    at::Tensor tangent = leaf({3}) + 0;
+    Tensors in = {double_leaf({3}) + 0, double_leaf({3}) + 0};
+    at::Tensor tangent = double_leaf({3}) + 0;
     at::Tensor y = f(in)[0];
     if (what == 0) write(in[1]);
     std::string error = message([&] {
@@ -293,7 +293,7 @@ TEST(HigherOrder, AWriteToATangentIsNoticedThroughAView) {
   Callable fn = [](const Tensors& in) { return Tensors{in[0].exp().t()}; };
   Compiled fast(fn, {});
   auto noticed = [&](const auto& f, bool write) {
-    at::Tensor x = leaf({3, 2}), tangent = torch::randn({2, 3}, f64);
+    at::Tensor x = double_leaf({3, 2}), tangent = torch::randn({2, 3}, f64);
     at::Tensor g = torch::autograd::grad({f({x})[0]}, {x}, {tangent}, true, true)[0];
     if (write) tangent.add_(1);
     return contains(message([&] { grad(g.sum(), {x}, false); }), "modified by an inplace operation");
@@ -308,7 +308,7 @@ TEST(HigherOrder, AGradientThatIsWrittenIsNoticedWhereItWasSaved) {
   Callable fn = [](const Tensors& in) { return Tensors{in[0].exp()}; };
   Compiled fast(fn, {});
   auto noticed = [&](const auto& f) {
-    at::Tensor x = leaf({3});
+    at::Tensor x = double_leaf({3});
     at::Tensor g = grad(grad(f({x})[0].sum(), {x})[0].sum(), {x})[0];
     g.detach().add_(1);
     return contains(message([&] { grad(g.sum(), {x}, false); }), "modified by an inplace operation");
@@ -320,7 +320,7 @@ TEST(HigherOrder, AGradientThatIsWrittenIsNoticedWhereItWasSaved) {
 
 TEST(HigherOrder, NothingOutlivesTheGradients) {
   Compiled fast(mixed, {});
-  Tensors in = {leaf({3}), leaf({3}), leaf({3})};
+  Tensors in = {double_leaf({3}), double_leaf({3}), double_leaf({3})};
   c10::weak_intrusive_ptr<c10::TensorImpl> output(in[0].getIntrusivePtr()), gradient(in[0].getIntrusivePtr());
   {
     at::Tensor y = fast(in)[0];
@@ -337,7 +337,7 @@ TEST(HigherOrder, NothingOutlivesTheGradients) {
 
 TEST(HigherOrder, LeavesTheTraceAsItWas) {
   Compiled careful([](const Tensors& in) { return Tensors{in[0].tanh()}; }, {.debug_asserts = true});
-  at::Tensor x = leaf({3});
+  at::Tensor x = double_leaf({3});
   const std::string key = careful.explain({x}).key;
   for (int i = 0; i < 2; ++i) grad(grad(careful({x})[0].sum(), {x})[0].sum(), {x});
   EXPECT_EQ(careful.explain({x}).key, key);

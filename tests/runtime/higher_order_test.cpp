@@ -89,8 +89,8 @@ TEST(HigherOrder, Determinants) {
 TEST(HigherOrder, WhereTheNextOrderDependsOnDataTheFunctionRunsAsItIs) {
   Callable det = [](const Tensors& in) { return Tensors{at::linalg_det(in[0])}; };
   Compiled fast(det, {});
-  EXPECT_TRUE(contains(fast.explain({leaf({3, 3})}).eager_reason, "second derivative"));
-  at::Tensor x = leaf({3, 3});
+  EXPECT_TRUE(contains(fast.explain({double_leaf({3, 3})}).eager_reason, "second derivative"));
+  at::Tensor x = double_leaf({3, 3});
   auto second = [&](const Callable& f) { return grad(grad(f({x})[0], {x})[0].sin().sum(), {x}, false)[0]; };
   expect_close(second([&](const Tensors& in) { return fast(in); }), second(det), "the second gradient");
 }

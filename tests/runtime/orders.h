@@ -7,7 +7,7 @@ namespace tandem::test::higher {
 
 inline const at::TensorOptions f64 = at::kDouble;
 
-inline at::Tensor leaf(at::IntArrayRef sizes) { return torch::randn(sizes, f64).requires_grad_(); }
+inline at::Tensor double_leaf(at::IntArrayRef sizes) { return torch::randn(sizes, f64).requires_grad_(); }
 
 inline void expect_close(const at::Tensor& got, const at::Tensor& want, const std::string& what) {
   ASSERT_EQ(got.defined(), want.defined()) << what;
@@ -61,7 +61,7 @@ inline void expect_same(const Callable& fn, const std::vector<std::vector<int64_
       auto run = [&](const Callable& function) {
         torch::manual_seed(seed);
         Tensors leaves;
-        for (const auto& size : sizes) leaves.push_back(leaf(size));
+        for (const auto& size : sizes) leaves.push_back(double_leaf(size));
         return use(function, leaves);
       };
       Tensors want = run(fn), got = run([&](const Tensors& in) { return compiled(in); });
