@@ -5,7 +5,7 @@
 #include <cctype>
 #include <set>
 
-#include "aot/traced.h"
+#include "aot/reach.h"
 #include "aot/views.h"
 #include "graph/geometry.h"
 #include "ops/facts.h"
@@ -353,6 +353,7 @@ class Planner {
     for (const at::Tensor& source : later_sources_) plan_.tangent_sources.push_back(source);
     if (!plan_.tangent_sources.empty() && plan_.gradient_inputs.empty()) throw RunEagerly("an output requires grad although no input does");
     for (const at::Tensor& source : plan_.tangent_sources) plan_.contract.tangents.push_back(tracer_.value_of(source));
+    plan_.unreached = unreached_inputs(traced_, plan_);
   }
 
   /// Contents written behind autograd's back have no gradient of their own.

@@ -20,22 +20,31 @@ bool comes_from_autograd(std::string_view error) {
   return std::any_of(std::begin(complaints), std::end(complaints), [&](std::string_view complaint) { return error.find(complaint) != error.npos; });
 }
 
-/// A captured tensor as it was before the program asked it to require grad; false when it did not.
-bool give_back(const TracedInput& input) {
-  if (!input.captured || !input.real.defined() || !input.real.is_leaf() || input.real.requires_grad() == input.required_grad) return false;
-  at::Tensor(input.real).set_requires_grad(input.required_grad);
-  return true;
+/// Captured tensors as they were before the program asked them to require grad; false when it asked none.
+bool give_back_captures(const Tracer& tracer) {
+  bool any = false;
+  for (const TracedInput& input : tracer.inputs()) {
+    if (!input.captured || !input.real.defined() || !input.real.is_leaf() || input.real.requires_grad() == input.required_grad) continue;
+    at::Tensor(input.real).set_requires_grad(input.required_grad);
+    any = true;
+  }
+  return any;
 }
 
 /// What a program does to its inputs besides operators: seen afterwards, and left to eager.
 void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
-  if (give_back(input)) throw RunEagerly("the function changes requires_grad of a tensor that it captured");
   if (input.real.requires_grad() && (!input.visible.requires_grad() || input.visible.is_leaf() != input.real.is_leaf()))
     throw RunEagerly("the function detaches an input in place");
   const at::Tensor& gradient = input.leaf.grad();
   if (!gradient.defined()) return;
   if (input.captured || !input.real.is_leaf() || !gradient.is_same(input.real.grad())) throw RunEagerly("the function calls backward() on an input");
   if (tracer.has_met(gradient)) throw RunEagerly("the function reads the gradient of an argument");
+}
+
+/// Views of a captured tensor require grad with it, so all captures are given back before anything is looked at.
+void refuse_unseen_effects(const Tracer& tracer) {
+  if (give_back_captures(tracer)) throw RunEagerly("the function changes requires_grad of a tensor that it captured");
+  for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
 }
 
 /// A view that starts to require grad has a base that does not, which its fake knows nothing of.
@@ -57,7 +66,7 @@ detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arg
   try {
     return program(arguments);
   } catch (const c10::Error& error) {
-    for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
+    refuse_unseen_effects(tracer);
     const std::string said = error.what_without_backtrace();
     if (asks_for_data(said)) refuse_data_access();
     if (comes_from_autograd(said)) throw RunEagerly("autograd inside the function refuses a gradient: " + said);
@@ -65,7 +74,7 @@ detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arg
     refuse_inputs_that_share_memory(tracer, said);
     throw;
   } catch (const UnsupportedError&) {
-    for (const TracedInput& input : tracer.inputs()) give_back(input);
+    give_back_captures(tracer);
     throw;
   }
 }
@@ -113,7 +122,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, b
   at::autocast::clear_cache();
   for (const at::Tensor& output : traced.outputs)
     if (output.defined()) tracer.settle_output(output);
-  for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
+  refuse_unseen_effects(tracer);
   refuse_views_that_start_to_require_grad(tracer);
   tracer.settle_captures();
   settle_hooks(traced);

@@ -47,6 +47,7 @@ struct Plan {
   std::vector<size_t> differentiable;        ///< those of `returned` that need a tangent
   Tensors tangent_sources;                   ///< the fakes that tangents belong to: differentiable ones of `returned`, then views of inputs
   std::vector<size_t> gradient_inputs;       ///< inputs that gradients are taken of
+  std::vector<size_t> unreached;             ///< places in `gradient_inputs` that no output leads to; a derivative of higher order may
   std::vector<Value> kept_writes;
   /// Inputs whose writes autograd does not see but must count: before the histories of inputs are read, or after. A view's history is another one once its base's version has
   /// changed, and the backward leads to the one that the program read.

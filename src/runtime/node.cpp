@@ -81,10 +81,13 @@ void share_versions(const Derivative& derivative, const Tensors& inputs, const T
   }
 }
 
+/// Inputs that only derivatives of higher order may lead to: the engine must not come there before.
+using UnusedEdges = std::vector<std::pair<size_t, torch::autograd::Edge>>;
+
 class CompiledNode final : public torch::autograd::Node {
  public:
-  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, torch::autograd::edge_list&& edges)
-      : Node(std::move(edges)), entry_(std::move(entry)), derivative_(derivative) {}
+  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, torch::autograd::edge_list&& edges, UnusedEdges unused = {})
+      : Node(std::move(edges)), entry_(std::move(entry)), derivative_(derivative), unused_(std::move(unused)) {}
 
   void save(const Tensors& saved, const Tensors& results) {
     saved_.reserve(saved.size());
@@ -129,6 +132,7 @@ class CompiledNode final : public torch::autograd::Node {
     Derivative& next = derivative_.next(variant(gradients));
     Tensors inputs = unpack(next.taken, gradients.size());
     torch::autograd::edge_list edges = next_edges();
+    for (const auto& [input, edge] : unused_) edges[input] = edge;
     for (const at::Tensor& gradient : gradients) {
       if (!gradient.defined()) continue;
       inputs.push_back(gradient);
@@ -153,6 +157,7 @@ class CompiledNode final : public torch::autograd::Node {
     variant.tangents.reserve(gradients.size());
     for (const at::Tensor& gradient : gradients) variant.tangents.push_back(tangent_meta(gradient));
     for (size_t i = 0; i < num_outputs(); ++i) variant.wanted.push_back(task_should_compute_output(i));
+    for (const auto& [input, edge] : unused_) variant.wanted[input] = true;  // as is expected; there is nothing to compute
     return variant;
   }
 
@@ -171,6 +176,7 @@ class CompiledNode final : public torch::autograd::Node {
   std::shared_ptr<Entry> entry_;             ///< owns the derivative
   Derivative& derivative_;
   std::vector<SavedVariable> saved_;
+  UnusedEdges unused_;
 };
 
 }  // namespace
@@ -180,7 +186,9 @@ void attach_compiled_node(RunningCall& call) {
   torch::autograd::edge_list edges;
   edges.reserve(entry.plan.gradient_inputs.size());
   for (size_t i : entry.plan.gradient_inputs) edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[i]));
-  auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), std::move(edges));
+  UnusedEdges unused;
+  for (size_t i : entry.plan.unreached) unused.emplace_back(i, std::exchange(edges[i], {}));
+  auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), std::move(edges), std::move(unused));
   for (size_t i : entry.plan.differentiable) torch::autograd::set_history(call.results[i], node);
   call.node = node;
 }

@@ -50,6 +50,7 @@ class RecordedCall {
   void refuse_masks() const;
   void refuse_mixed_devices(const FakeImpl& fake) const;
   void refuse_resized_result(const at::Tensor& result, Value before) const;
+  void refuse_result_laid_out_like_copies() const;
   void refuse_other_sizes_of_a_capture(const at::Tensor& fake) const;
   void refuse_list_write_to_view(const at::Tensor& tensor) const;
   bool reads_where_it_writes() const;

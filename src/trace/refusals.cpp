@@ -95,6 +95,18 @@ void RecordedCall::refuse_resized_result(const at::Tensor& result, Value before)
       if (tracer_.graph_.meta(read).storage == storage) throw RunEagerly(full_name(op_) + " resizes memory that it reads" + called_at());
     });
   }
+  refuse_result_laid_out_like_copies();
+}
+
+/// On the CPU a kernel copies the operands that it casts before it looks at strides, and a Meta kernel does not.
+void RecordedCall::refuse_result_laid_out_like_copies() const {
+  if (facts_.kind != Kind::Pointwise || !device_.is_cpu()) return;
+  std::vector<at::ScalarType> dtypes;
+  for (size_t a = 0; a < node_.arguments.size(); ++a)
+    if (std::find(facts_.written.begin(), facts_.written.end(), int(a)) == facts_.written.end())
+      for_each_value(node_.arguments[a], [&](Value read) { dtypes.push_back(tracer_.graph_.meta(read).dtype); });
+  auto needs_no_cast = [&](at::ScalarType dtype) { return dtype == dtypes[0] && !c10::isIntegralType(dtype, /*includeBool=*/true); };
+  if (dtypes.size() > 1 && !std::all_of(dtypes.begin(), dtypes.end(), needs_no_cast)) throw RunEagerly(full_name(op_) + " resizes a result of operands that it casts" + called_at());
 }
 
 /// The program may ask the real tensor for its sizes, which do not change while it is traced.

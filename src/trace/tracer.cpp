@@ -121,13 +121,15 @@ class KeptMarks {
 Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
   KeptMarks kept(graph_);
   const Flag differentiating(differentiating_);
-  Recording recording(*this, phase, c10::DispatchKeySet(c10::DispatchKey::Fake));
+  // Where the backward has a graph of its own, real tensors that it reads must lead to their fakes there.
+  const bool keeps_graph = phase == Phase::Forward;
+  Recording recording(*this, phase, keeps_graph ? c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}) : c10::DispatchKeySet(c10::DispatchKey::Fake));
   // Eager calls the backward outside the region in which the forward was autocast.
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   last_failure() = nullptr;
   Tensors found;
   try {
-    found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/phase == Phase::Forward, /*allow_unused=*/true);
+    found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/keeps_graph, /*allow_unused=*/true);
   } catch (...) {
     rethrow_refusal();
     throw;

@@ -177,6 +177,11 @@ TEST(FoundOps, AZeroDerivativeTimesInfinity) {
   expect_same_orders(x, [](const Tensors& v) { return Tensors{at::abs(at::div(v[0], v[1]))}; }, 2);
 }
 
+TEST(FoundOps, AResultIsResizedLikeCopiesOfCastOperands) {
+  const test::Maker x = given([] { return Tensors{torch::randn({2, 1, 2}).transpose(0, -1), torch::randn({2}), torch::ones({1, 1, 2}, at::kBool).expand({2, 1, 2})}; });
+  test::expect_same(x, [](const Tensors& v) { at::Tensor y = at::relu(v[1]); at::mul_out(y, v[2], v[0]); return Tensors{y}; });
+}
+
 TEST(FoundOps, AViewOfZerosWithoutMemory) {
   const test::Maker x = given([] { return Tensors{torch::randn({2, 2}, at::kDouble).requires_grad_()}; });
   expect_same_orders(x, [](const Tensors& v) { return Tensors{at::abs(v[0].view({-1}))}; }, 2);

@@ -308,6 +308,51 @@ TEST(Found, AnIndexOfAnotherDtypeIsRefusedThoughItsResultIsOverwritten) {
   EXPECT_NE(test::message([&] { Compiled(program, {})({torch::randn({})}); }), "");
 }
 
+TEST(Found, ACaptureThatStartsToRequireGradBesideAViewOfIt) {
+  at::Tensor captured = torch::randn({}), view = captured.reshape({-1});
+  Compiled fast([&](const Tensors&) { captured.sin_(); return Tensors{captured.requires_grad_()}; }, {});
+  fast.explain({view});
+  EXPECT_FALSE(captured.requires_grad());
+  const at::Tensor want = captured.sin();
+  EXPECT_TRUE(at::equal(fast({view})[0].detach(), want));
+  EXPECT_TRUE(captured.requires_grad());
+}
+
+// The second call refuses the gradient of what it wrote, which the first call leads to; a capture that the first call only looks at must not be behind that.
+TEST(Found, ACallLeadsOnlyToWhatItsOutputsDependOn) {
+  for (bool compiled : {false, true}) {
+    at::Tensor written = torch::randn({}), looked_at = test::leaf({2});
+    const Callable program = [&](const Tensors& in) { at::Tensor y = written.exp_(); looked_at.slice(0, 1); written.add_(in[0]); return Tensors{y}; };
+    Compiled fast(program, {});
+    for (int call = 0; call < 2; ++call) {
+      const at::Tensor x = test::leaf({}), out = compiled ? fast({x.clone()})[0] : program({x.clone()})[0];
+      const Tensors gradients = torch::autograd::grad({out}, {x, looked_at}, {}, true, false, /*allow_unused=*/true);
+      EXPECT_EQ(gradients[0].item<float>(), 1);
+      EXPECT_FALSE(gradients[1].defined());
+    }
+  }
+}
+
+/// A custom function whose backward alone reads a captured tensor.
+struct ScaledGradient : torch::autograd::Function<ScaledGradient> {
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, at::Tensor* scale) {
+    ctx->saved_data["scale"] = reinterpret_cast<int64_t>(scale);
+    return x * 2;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx, const torch::autograd::variable_list& gradients) {
+    return {gradients[0] * *reinterpret_cast<at::Tensor*>(ctx->saved_data["scale"].toInt()), {}};
+  }
+};
+
+TEST(Found, OnlyASecondDerivativeLeadsToACapture) {
+  at::Tensor scale = test::leaf({2});
+  Compiled fast([&](const Tensors& in) { return Tensors{ScaledGradient::apply(in[0], &scale)}; }, {});
+  const at::Tensor x = test::leaf({2});
+  const at::Tensor first = torch::autograd::grad({fast({x})[0].sum()}, {x}, {}, true, /*create_graph=*/true)[0];
+  EXPECT_TRUE(at::equal(first, scale));
+  EXPECT_TRUE(at::equal(torch::autograd::grad({first.sum()}, {scale})[0], at::ones({2})));
+}
+
 /// A custom function that gives its input back, with a gradient of its own.
 struct Triple : torch::autograd::Function<Triple> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.variable_data(); }

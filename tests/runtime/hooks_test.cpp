@@ -64,6 +64,16 @@ TEST(Hooks, OnOutputsInTheOrderInWhichTheyWereRegistered) {
   });
 }
 
+TEST(Hooks, OnInputsThatNoOutputLeadsToDoNotRun) {
+  expect_alike([](const Tensors& in) { return Tensors{in[0].sin() + in[1].detach()}; }, [](const Callable& f) {
+    at::Tensor x = leaf({3}), read = leaf({3}), unread = leaf({3});
+    int runs = 0;
+    for (at::Tensor& other : {std::ref(read), std::ref(unread)}) other.register_hook([&](const at::Tensor&) { ++runs; });
+    f({x, read, unread})[0].sum().backward();
+    return Tensors{x.grad(), as_tensor(runs), as_tensor(read.grad().defined() || unread.grad().defined())};
+  });
+}
+
 TEST(Hooks, ThatWereRemovedDoNotRun) {
   expect_alike(product, [](const Callable& f) {
     at::Tensor a = leaf({3}), x = a * 2, b = leaf({3});

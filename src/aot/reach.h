@@ -1,0 +1,12 @@
+/// Which inputs autograd leads to from the outputs of a traced function.
+#pragma once
+
+#include "aot/traced.h"
+
+namespace tandem {
+
+/// Places in `plan.gradient_inputs` of inputs that no source of tangents leads to: eager's engine never comes there, and so neither their hooks nor what they were
+/// computed from are asked for anything.
+std::vector<size_t> unreached_inputs(const Traced& traced, const Plan& plan);
+
+}  // namespace tandem
