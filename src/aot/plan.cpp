@@ -2,10 +2,10 @@
 #include <ATen/MemoryOverlap.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <cctype>
 #include <set>
 
 #include "aot/reach.h"
+#include "aot/view_history.h"
 #include "aot/views.h"
 #include "graph/geometry.h"
 #include "ops/facts.h"
@@ -71,7 +71,7 @@ class Planner {
       throw RunEagerly(role.name + " is written and holds one element in several places");
     if ((role.data_written || reshaped_.count(trace_.meta(input.value).storage)) && input.real.requires_grad() && input.real.is_view() && !input.real._base().requires_grad())
       throw RunEagerly(role.name + " is written, requires grad, and is a view of a tensor without");
-    role.metadata_steps = metadata_steps(input.value, last);
+    role.metadata_steps = metadata_steps(traced_, input.value, last);
     role.metadata_written = !role.metadata_steps.empty();
     // The node that gathers a leaf's gradient knows the leaf's sizes from when it is first used.
     if (role.metadata_written && input.real.requires_grad() && input.real.is_leaf()) throw RunEagerly(role.name + " is a leaf that requires grad and gets other sizes or strides");
@@ -106,21 +106,6 @@ class Planner {
     return input.visible.is_leaf() || edge.function->name() == "tandem::InputBoundary";
   }
 
-  std::vector<ViewStep> metadata_steps(Value first, Value last) {
-    std::vector<ViewStep> steps;
-    Value at = first;
-    for (size_t n = 0; n < traced_.forward_nodes; ++n) {
-      const Node& node = trace_.nodes()[n];
-      if (node.writes.size() != 1 || node.writes[0].first != at || !facts(node.op).changes_metadata) continue;
-      if (!functional_twin(node.op)) throw RunEagerly(full_name(node.op) + " replaces or resizes the memory of an input");
-      steps.push_back({node.op, node.arguments, 0, 0});
-      steps.back().arguments[0] = Value{};
-      at = node.writes[0].second;
-    }
-    if (at != last) throw RunEagerly("an input is given other memory");
-    return steps;
-  }
-
   void find_overlapping_writes() {
     std::map<int32_t, std::vector<size_t>> inputs_on;
     for (size_t i = 0; i < plan_.contract.inputs.size(); ++i) inputs_on[trace_.meta(plan_.contract.inputs[i].value).storage].push_back(i);
@@ -143,7 +128,7 @@ class Planner {
     role.captured = member.captured;
     role.requires_grad = member.requires_grad;
     role.view_of = member.base;
-    role.metadata_steps = metadata_steps(member.value, tracer_.value_of(member.fake));
+    role.metadata_steps = metadata_steps(traced_, member.value, tracer_.value_of(member.fake));
     role.metadata_written = !role.metadata_steps.empty();
     role.write_recorded = member.fake.requires_grad();
     role.retains_grad = member.fake.retains_grad();
@@ -229,49 +214,11 @@ class Planner {
     later_sources_.push_back(output);
   }
 
-  /// libtorch's own nodes are called after their operators: SelectBackward0.
-  static bool is_generated(const std::string& name) {
-    const std::string_view suffix = "Backward";
-    size_t at = name.rfind(suffix);
-    auto all = [](std::string_view text, auto&& kind) { return std::all_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; }); };
-    return at != name.npos && at > 0 && std::isupper(static_cast<unsigned char>(name[0])) && at + suffix.size() < name.size() &&
-           all(std::string_view(name).substr(0, at), [](int c) { return std::isalpha(c); }) && all(std::string_view(name).substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
-  }
-
-  /// libtorch gives a view a new history when its base was written after it was made: one node for all the steps up to there. The steps as autograd sees them then.
-  std::optional<std::vector<ViewStep>> regenerated_steps(const at::Tensor& output, const at::Tensor& base, const OutputRole& role) const {
-    const auto end = torch::autograd::impl::gradient_edge(base);
-    Value view = role.value;
-    auto node = output.grad_fn();
-    for (size_t left = role.steps.size(); node && left > 0; --left) {
-      if (node->name() == "AsStridedBackward0" && node->next_edge(0) == end) {
-        std::vector<ViewStep> steps = {strided_step(trace_.meta(tracer_.value_of(base)), trace_.meta(view))};
-        steps.insert(steps.end(), role.steps.begin() + int64_t(left), role.steps.end());
-        return steps;
-      }
-      if (node->num_outputs() != 1 || !is_generated(node->name())) break;
-      node = node->next_edge(0).function;
-      view = links_[size_t(view.id)].parent;
-      if (!view) break;
-    }
-    return std::nullopt;
-  }
-
-  /// A custom function may return its input and still have a gradient of its own.
-  static bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {
-    auto edge = torch::autograd::impl::gradient_edge(output);
-    for (size_t i = 0; i < steps; ++i) {
-      if (!edge.function || edge.function->num_outputs() != 1 || !is_generated(edge.function->name())) return false;
-      edge = edge.function->next_edge(0);
-    }
-    return edge == torch::autograd::impl::gradient_edge(base);
-  }
-
   /// False where the gradient of the view is not that of its base.
   bool plan_view(const at::Tensor& output, const at::Tensor& base, OutputRole& role) {
     if (output.requires_grad() && !base.requires_grad()) throw RunEagerly("an output requires grad although what it is a view of does not");
     role.tracked = output.grad_fn() != nullptr;
-    if (auto steps = regenerated_steps(output, base, role))
+    if (auto steps = regenerated_steps(tracer_, links_, output, base, role.steps))
       role.steps = std::move(*steps);
     else if (role.tracked)
       return autograd_sees_only_views(output, base, role.steps.size());
@@ -296,9 +243,6 @@ class Planner {
     role.steps = std::move(*steps);
     if (!plan_view(output, base, role)) throw RunEagerly("outputs that share memory have gradients of their own");
   }
-
-  /// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through it.
-  static bool is_untracked_view(const at::Tensor& output) { return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())) && output._base().requires_grad(); }
 
   /// A write to a view of such a tensor, an expanded one, is differentiated through what that is a view of in turn.
   bool holds_elements_twice(const at::Tensor& output) const { return output.is_view() && !is_surely_injective(trace_.meta(tracer_.value_of(output))); }

@@ -1,0 +1,67 @@
+#include "aot/view_history.h"
+
+#include <torch/csrc/autograd/variable.h>
+
+#include <cctype>
+
+#include "ops/facts.h"
+
+namespace tandem {
+
+bool is_generated(const std::string& node) {
+  const std::string_view suffix = "Backward", name = node;
+  const size_t at = name.rfind(suffix);
+  auto all = [](std::string_view text, auto&& kind) { return std::all_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; }); };
+  return at != name.npos && at > 0 && std::isupper(static_cast<unsigned char>(name[0])) && at + suffix.size() < name.size() &&
+         all(name.substr(0, at), [](int c) { return std::isalpha(c); }) && all(name.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
+}
+
+bool is_untracked_view(const at::Tensor& output) {
+  return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())) && output._base().requires_grad();
+}
+
+bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {
+  auto edge = torch::autograd::impl::gradient_edge(output);
+  for (size_t i = 0; i < steps; ++i) {
+    if (!edge.function || edge.function->num_outputs() != 1 || !is_generated(edge.function->name())) return false;
+    edge = edge.function->next_edge(0);
+  }
+  return edge == torch::autograd::impl::gradient_edge(base);
+}
+
+std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer, const std::vector<ViewLink>& links, const at::Tensor& output, const at::Tensor& base,
+                                                       const std::vector<ViewStep>& steps) {
+  const Graph& trace = tracer.graph();
+  const auto end = torch::autograd::impl::gradient_edge(base);
+  Value view = tracer.value_of(output);
+  auto node = output.grad_fn();
+  for (size_t left = steps.size(); node && left > 0; --left) {
+    if (node->name() == "AsStridedBackward0" && node->next_edge(0) == end) {
+      std::vector<ViewStep> seen = {strided_step(trace.meta(tracer.value_of(base)), trace.meta(view))};
+      seen.insert(seen.end(), steps.begin() + int64_t(left), steps.end());
+      return seen;
+    }
+    if (node->num_outputs() != 1 || !is_generated(node->name())) break;
+    node = node->next_edge(0).function;
+    view = links[size_t(view.id)].parent;
+    if (!view) break;
+  }
+  return std::nullopt;
+}
+
+std::vector<ViewStep> metadata_steps(const Traced& traced, Value first, Value last) {
+  std::vector<ViewStep> steps;
+  Value at = first;
+  for (size_t n = 0; n < traced.forward_nodes; ++n) {
+    const Node& node = traced.tracer->graph().nodes()[n];
+    if (node.writes.size() != 1 || node.writes[0].first != at || !facts(node.op).changes_metadata) continue;
+    if (!functional_twin(node.op)) throw RunEagerly(full_name(node.op) + " replaces or resizes the memory of an input");
+    steps.push_back({node.op, node.arguments, 0, 0});
+    steps.back().arguments[0] = Value{};
+    at = node.writes[0].second;
+  }
+  if (at != last) throw RunEagerly("an input is given other memory");
+  return steps;
+}
+
+}  // namespace tandem

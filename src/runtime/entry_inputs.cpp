@@ -1,0 +1,90 @@
+// Which tensors an entry is called with: arguments, what the function captured, and bases of those that share memory.
+#include <map>
+
+#include "runtime/entry.h"
+
+namespace tandem {
+
+void Entry::read_inputs(const Tensors& arguments) {
+  captures_.clear();
+  input_of_argument_.assign(arguments.size(), size_t(-1));
+  const auto& inputs = traced_.tracer->inputs();
+  for (size_t a = 0; a < arguments.size(); ++a)
+    for (size_t i = 0; i < inputs.size() && arguments[a].defined(); ++i)
+      if (inputs[i].real.is_same(arguments[a])) input_of_argument_[a] = i;
+  for (const TracedInput& input : inputs)
+    if (input.captured) captures_.emplace_back(input.real.getIntrusivePtr());
+}
+
+std::optional<Tensors> Entry::alive(const WeakTensors& weak) {
+  Tensors tensors;
+  tensors.reserve(weak.size());
+  for (const auto& one : weak) {
+    auto impl = one.lock();
+    if (!impl) return std::nullopt;
+    tensors.emplace_back(std::move(impl));
+  }
+  return tensors;
+}
+
+bool Entry::captures_are_alive() const { return alive(captures_) && alive(captured_members_); }
+
+std::optional<Tensors> Entry::reach(const Tensors& arguments) const {
+  auto reached = alive(captures_);
+  if (!reached || !bases_) return reached;
+  const auto captured = alive(captured_members_);
+  if (!captured || arguments.size() + bases_->groups().size() != input_of_argument_.size()) return std::nullopt;
+  const auto bases = bases_->bases(bases_->members(arguments, *captured));
+  if (!bases) return std::nullopt;
+  reached->insert(reached->end(), captured->begin(), captured->end());
+  reached->insert(reached->end(), bases->begin(), bases->end());
+  return reached;
+}
+
+bool Entry::saves_memory_of(size_t input) const {
+  const auto& shared = first_->shared_versions;
+  return std::any_of(shared.begin(), shared.end(), [&](const Derivative::SharedVersion& s) { return s.of_input && s.owner == input; });
+}
+
+Tensors Entry::gather_inputs(const Tensors& arguments, Tensors reached) const {
+  Tensors inputs(plan.contract.inputs.size());
+  auto place = [&](const Tensors& given) {
+    for (size_t a = 0; a < given.size(); ++a)
+      if (input_of_argument_[a] != size_t(-1)) inputs[input_of_argument_[a]] = given[a];
+  };
+  auto next = std::move(reached.begin(), reached.begin() + int64_t(captures_.size()), inputs.begin() + int64_t(graph_inputs() - captures_.size()));
+  if (!bases_) {
+    place(arguments);
+    return inputs;
+  }
+  const auto captured = reached.begin() + int64_t(captures_.size()), bases = captured + int64_t(captured_members_.size());
+  place(bases_->arguments(Tensors(bases, reached.end()), arguments));
+  Tensors views = bases_->views(bases_->members(arguments, Tensors(captured, bases)));
+  std::move(views.begin(), views.end(), next);
+  return inputs;
+}
+
+void Entry::name_inputs(const CompileRequest& request) {
+  std::map<const c10::TensorImpl*, std::string> known;
+  for (const auto& root : options_.watch) {
+    if (!root) continue;
+    for (const auto& item : root->named_parameters()) known.emplace(item.value().unsafeGetTensorImpl(), "parameter " + item.key());
+    for (const auto& item : root->named_buffers()) known.emplace(item.value().unsafeGetTensorImpl(), "buffer " + item.key());
+  }
+  input_names_.clear();
+  size_t arguments = 0, captured = 0;
+  for (const TracedInput& input : traced_.tracer->inputs()) {
+    if (!input.captured) {
+      size_t a = size_t(std::find(input_of_argument_.begin(), input_of_argument_.end(), arguments) - input_of_argument_.begin());
+      input_names_.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
+      ++arguments;
+    } else {
+      auto found = known.find(input.real.unsafeGetTensorImpl());
+      std::string name = found != known.end() ? found->second : request.name_capture ? request.name_capture(input.real) : "";
+      input_names_.push_back(name.empty() ? "captured tensor " + std::to_string(captured) : name);
+      ++captured;
+    }
+  }
+}
+
+}  // namespace tandem
