@@ -106,7 +106,8 @@ def compile(
     """Compiles a function or module at its first call with arguments of each kind; without one it is a decorator.
 
     Tensors may sit in nested lists, tuples, dicts and dataclasses; everything that is no tensor is part of the signature: another value is
-    another trace. Modules that the function reaches by itself (`self`, its closure, globals, `watch`) are read live at every call.
+    another trace. Modules that the function reaches by itself (`self`, its closure, globals, `watch`) are read live at every call; what lists and
+    dicts in its closure and globals hold is not.
     """
     options: dict[str, Any] = {
         "backend": backend, "cudagraphs": cudagraphs, "partitioner": partitioner, "memory_budget": memory_budget,

@@ -5,6 +5,7 @@
 
 #include "aot/functionalize.h"
 #include "base/counters.h"
+#include "trace/custom_edges.h"
 #include "trace/shapes.h"
 
 namespace tandem {
@@ -166,6 +167,7 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
   Continued continued(traced, order);
   Differentiation wanted(tracer, order, variant);
   Tensors gradients = tracer.differentiate_keeping_graph(wanted.sources, wanted.leaves, wanted.tangents);
+  lead_to_fakes(tracer, gradients);
 
   NextOrder next;
   next.tangents = wanted.tangents.size();

@@ -42,7 +42,7 @@ struct JointGraph {
 JointGraph make_inference_graph(const Traced& traced, const Plan& plan);
 
 /// Forward and backward; throws what eager's backward would throw. Nothing when the backward (a hook, a custom function) reached a captured tensor that
-/// the forward did not: it is an input now, so plan and ask again.
+/// the forward did not: it is an input from then on.
 std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, const Order& order, const BackwardVariant& variant);
 
 /// A backward that is differentiated in turn.

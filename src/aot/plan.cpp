@@ -7,6 +7,7 @@
 #include "aot/reach.h"
 #include "aot/view_history.h"
 #include "aot/views.h"
+#include "base/history.h"
 #include "graph/geometry.h"
 #include "ops/facts.h"
 
@@ -207,7 +208,7 @@ class Planner {
     }
     if (!of_its_own) throw RunEagerly("an output is a view of an input that no view operator made");
     // Eager writes what a custom function returned neither; other views of inputs it does, and their bases get a history of it.
-    if (auto node = output.grad_fn(); is_generated(node->name()) || node->name() == "CopySlices") throw RunEagerly("an output is a view of an input and has a history of its own");
+    if (auto node = output.grad_fn(); is_generated(*node) || node->name() == "CopySlices") throw RunEagerly("an output is a view of an input and has a history of its own");
     role = std::move(*of_its_own);
     role.tracked = false;
     role.differentiable = true;

@@ -9,6 +9,7 @@
 
 #include "base/counters.h"
 #include "base/history.h"
+#include "trace/custom_edges.h"
 #include "trace/refuse.h"
 
 namespace tandem {
@@ -20,15 +21,21 @@ bool comes_from_autograd(std::string_view error) {
   return std::any_of(std::begin(complaints), std::end(complaints), [&](std::string_view complaint) { return error.find(complaint) != error.npos; });
 }
 
-/// Captured tensors as they were before the program asked them to require grad; false when it asked none.
-bool give_back_captures(const Tracer& tracer) {
-  bool any = false;
+/// Captured tensors as they were before the program asked them to require grad or set their gradients; empty when it did neither.
+std::string give_back_captures(const Tracer& tracer) {
+  std::string changed;
   for (const TracedInput& input : tracer.inputs()) {
-    if (!input.captured || !input.real.defined() || !input.real.is_leaf() || input.real.requires_grad() == input.required_grad) continue;
-    at::Tensor(input.real).set_requires_grad(input.required_grad);
-    any = true;
+    if (!input.captured || !input.real.defined() || !input.real.is_leaf()) continue;
+    if (at::Tensor real = input.real; real.requires_grad() != input.required_grad) {
+      real.set_requires_grad(input.required_grad);
+      changed = "requires_grad";
+    }
+    if (!input.real.grad().is_same(input.grad)) {
+      input.real.mutable_grad() = input.grad;
+      changed = "the gradient";
+    }
   }
-  return any;
+  return changed;
 }
 
 /// What a program does to its inputs besides operators: seen afterwards, and left to eager.
@@ -43,7 +50,7 @@ void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
 
 /// Views of a captured tensor require grad with it, so all captures are given back before anything is looked at.
 void refuse_unseen_effects(const Tracer& tracer) {
-  if (give_back_captures(tracer)) throw RunEagerly("the function changes requires_grad of a tensor that it captured");
+  if (std::string changed = give_back_captures(tracer); !changed.empty()) throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
   for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
 }
 
@@ -90,13 +97,19 @@ void refuse_hooks_on_edges(const Traced& traced, const std::vector<torch::autogr
 }
 
 /// Gradients are retained by the caller's tensors, not by the fakes that stand for them.
-void settle_hooks(const Traced& traced) {
+void settle_hooks(const Traced& traced, const Tensors& ends) {
+  const auto nodes = nodes_behind(ends);
+  refuse_hooks_on_edges(traced, nodes);
+  for (torch::autograd::Node* node : nodes) node->retains_grad_hooks().clear();
+}
+
+void settle_histories(const Traced& traced) {
   Tensors ends = traced.outputs;
   for (const TracedInput& input : traced.tracer->inputs()) ends.push_back(input.visible);
   try {
-    const auto nodes = nodes_behind(ends);
-    refuse_hooks_on_edges(traced, nodes);
-    for (torch::autograd::Node* node : nodes) node->retains_grad_hooks().clear();
+    lead_to_fakes(*traced.tracer, ends);
+    traced.tracer->settle_captures();
+    settle_hooks(traced, ends);
   } catch (const c10::Error& error) {
     // Asking a view for its history is an error where its base was written in a way that autograd forbids; in eager nobody may ever ask.
     throw RunEagerly(std::string("libtorch refuses the gradients of a tensor that it returns: ") + error.what_without_backtrace());
@@ -124,8 +137,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, b
     if (output.defined()) tracer.settle_output(output);
   refuse_unseen_effects(tracer);
   refuse_views_that_start_to_require_grad(tracer);
-  tracer.settle_captures();
-  settle_hooks(traced);
+  settle_histories(traced);
   traced.forward_nodes = tracer.graph().nodes().size();
   return traced;
 }

@@ -2,19 +2,10 @@
 
 #include <torch/csrc/autograd/variable.h>
 
-#include <cctype>
-
+#include "base/history.h"
 #include "ops/facts.h"
 
 namespace tandem {
-
-bool is_generated(const std::string& node) {
-  const std::string_view suffix = "Backward", name = node;
-  const size_t at = name.rfind(suffix);
-  auto all = [](std::string_view text, auto&& kind) { return std::all_of(text.begin(), text.end(), [&](unsigned char c) { return kind(c) != 0; }); };
-  return at != name.npos && at > 0 && std::isupper(static_cast<unsigned char>(name[0])) && at + suffix.size() < name.size() &&
-         all(name.substr(0, at), [](int c) { return std::isalpha(c); }) && all(name.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
-}
 
 bool is_untracked_view(const at::Tensor& output) {
   return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())) && output._base().requires_grad();
@@ -23,7 +14,7 @@ bool is_untracked_view(const at::Tensor& output) {
 bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {
   auto edge = torch::autograd::impl::gradient_edge(output);
   for (size_t i = 0; i < steps; ++i) {
-    if (!edge.function || edge.function->num_outputs() != 1 || !is_generated(edge.function->name())) return false;
+    if (!edge.function || edge.function->num_outputs() != 1 || !is_generated(*edge.function)) return false;
     edge = edge.function->next_edge(0);
   }
   return edge == torch::autograd::impl::gradient_edge(base);
@@ -41,7 +32,7 @@ std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer, con
       seen.insert(seen.end(), steps.begin() + int64_t(left), steps.end());
       return seen;
     }
-    if (node->num_outputs() != 1 || !is_generated(node->name())) break;
+    if (node->num_outputs() != 1 || !is_generated(*node)) break;
     node = node->next_edge(0).function;
     view = links[size_t(view.id)].parent;
     if (!view) break;

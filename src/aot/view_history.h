@@ -6,9 +6,6 @@
 
 namespace tandem {
 
-/// libtorch's own nodes are called after their operators: SelectBackward0.
-bool is_generated(const std::string& node);
-
 /// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through it.
 bool is_untracked_view(const at::Tensor& output);
 

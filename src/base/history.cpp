@@ -1,5 +1,9 @@
 #include "base/history.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+
+#include <algorithm>
+#include <cctype>
 #include <unordered_set>
 
 namespace tandem {
@@ -15,6 +19,18 @@ std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& 
   for (size_t next = 0; next < found.size(); ++next)
     for (const auto& edge : found[next]->next_edges()) visit(edge.function.get());
   return found;
+}
+
+bool is_generated(const torch::autograd::Node& node) {
+  if (dynamic_cast<const torch::autograd::TraceableFunction*>(&node)) return true;
+  if (dynamic_cast<const torch::autograd::AccumulateGrad*>(&node)) return false;
+  // The nodes of views are called after their operators as well: SelectBackward0.
+  const std::string name = node.name();
+  const std::string_view suffix = "Backward", text = name;
+  const size_t at = text.rfind(suffix);
+  auto all = [](std::string_view part, auto&& kind) { return std::all_of(part.begin(), part.end(), [&](unsigned char c) { return kind(c) != 0; }); };
+  return at != text.npos && at > 0 && std::isupper(static_cast<unsigned char>(text[0])) && at + suffix.size() < text.size() &&
+         all(text.substr(0, at), [](int c) { return std::isalpha(c); }) && all(text.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
 }
 
 }  // namespace tandem

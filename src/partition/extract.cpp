@@ -56,9 +56,14 @@ bool is_effect(const Node& node) { return facts(node.op).side_effect; }
 /// the forward or a backward computes again.
 std::vector<uint64_t> computation_keys(const Joint& joint, bool apart) {
   const Graph& graph = joint.graph;
-  std::vector<uint64_t> keys(graph.value_count(), 0), returned(graph.value_count(), 0);
+  std::vector<uint64_t> keys(graph.value_count(), 0);
+  std::unordered_map<int32_t, uint64_t> returned;   // by storage
   for (size_t i = 0; i < joint.forward_outputs && apart; ++i)
-    if (Value output = graph.outputs()[i]) returned[output.id] = i + 1;
+    if (Value output = graph.outputs()[i]) returned.emplace(graph.meta(output).storage, i + 1);
+  auto place_among_returned = [&](Value value) {
+    auto found = returned.find(graph.meta(value).storage);
+    return found == returned.end() ? 0 : found->second;
+  };
   for (size_t i = 0; i < graph.inputs().size(); ++i) keys[graph.inputs()[i].id] = mix(11, i);
   for (const auto& [value, data] : graph.constants()) keys[value.id] = key_of_data(data);
   uint64_t draws = 0;
@@ -73,7 +78,7 @@ std::vector<uint64_t> computation_keys(const Joint& joint, bool apart) {
     }
     if (is_draw(node)) key = mix(key, ++draws);
     uint64_t result = 0;
-    for_each_result(node, [&](Value made) { keys[made.id] = mix(mix(key, ++result), returned[made.id]); });
+    for_each_result(node, [&](Value made) { keys[made.id] = mix(mix(key, ++result), place_among_returned(made)); });
   }
   return keys;
 }

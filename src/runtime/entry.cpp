@@ -37,6 +37,7 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
   if (eager_reason.empty()) {
     try {
       compile_for(request, arguments);
+      if (!captures_are_alive()) throw RunEagerly("a tensor that the function captured was gone when its trace ended");
     } catch (const RunEagerly& reason) {
       eager_reason = reason.what();
     }
@@ -105,7 +106,7 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   if (request.only_key) return remembered_.look_up(traced_, plan, options_);
   log_contract();
   if (!look_up()) {
-    differentiate_and_compile(request, arguments);
+    differentiate_and_compile();
     remembered_.count_miss();
   }
   wrappers = make_wrappers(*this);
@@ -118,16 +119,12 @@ bool Entry::look_up() {
   return remembered_.restore([this](const cache::Found& found) { restore(found); });
 }
 
-void Entry::differentiate_and_compile(const CompileRequest& request, const Tensors& arguments) {
+void Entry::differentiate_and_compile() {
   std::optional<JointGraph> joint;
   if (trains) {
     joint = differentiate();
-    if (!joint && !backward_error_) {
-      remembered_.bypass("its backward reads a captured tensor that its forward does not");
-      plan_traced(request, arguments);
-      log_contract();
-      joint = differentiate();
-    }
+    // Eager reads it when the backward runs, and it may be another one by then.
+    if (!joint && !backward_error_) throw RunEagerly("its backward reads a captured tensor that its forward does not");
     if (backward_error_) remembered_.bypass("libtorch refuses its backward");
   }
   if (!joint) joint = make_inference_graph(traced_, plan);
@@ -164,11 +161,14 @@ std::optional<JointGraph> Entry::differentiate() {
     return joint;
   } catch (const UnsupportedError& reason) {
     throw RunEagerly(std::string("its backward cannot be compiled: ") + reason.what());
-  } catch (const std::exception& reason) {
+  } catch (const c10::Error& reason) {
     // Eager refuses only those gradients that read what was written or used up.
     if (some_gradient_exists(order)) throw RunEagerly(std::string("libtorch refuses a part of its gradients: ") + reason.what());
     backward_error_ = std::current_exception();
     return std::nullopt;
+  } catch (const std::exception& reason) {
+    // The user's own code, of which eager may ask something else.
+    throw RunEagerly(std::string("its backward cannot be traced: ") + reason.what());
   }
 }
 

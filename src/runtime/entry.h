@@ -95,7 +95,7 @@ class Entry {
   bool some_gradient_exists(const Order& order);
   void read_inputs(const Tensors& arguments);
   void name_inputs(const CompileRequest& request);
-  void differentiate_and_compile(const CompileRequest& request, const Tensors& arguments);
+  void differentiate_and_compile();
   void split_and_compile(JointGraph joint);
   void note_halves();
   std::shared_ptr<Executable> compile(const Graph& graph, Part part, size_t order) const;

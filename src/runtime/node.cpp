@@ -18,6 +18,8 @@ using torch::autograd::variable_list;
 /// The graph knows plain strided tensors without lazy bits.
 at::Tensor plain(at::Tensor gradient) {
   if (!gradient.defined()) return gradient;
+  if (gradient.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::FuncTorchBatched))
+    throw UnsupportedError("a compiled backward was given a gradient inside a vmap (is_grads_batched, vectorize=True); call the function as it is for this one");
   if (gradient.layout() != at::kStrided) gradient = gradient.to_dense();
   if (gradient.is_conj()) gradient = gradient.resolve_conj();
   if (gradient.is_neg()) gradient = gradient.resolve_neg();
@@ -108,10 +110,8 @@ class CompiledNode final : public torch::autograd::Node {
     }
   }
 
-  void release_variables() override {
-    std::lock_guard lock(mutex_);
-    for (SavedVariable& saved : saved_) saved.reset_data();
-  }
+  /// What a backward has read is gone already; what others of the call's outputs need stays, as it does in eager where they have nodes of their own.
+  void release_variables() override {}
 
   std::string name() const override { return "tandem::CompiledBackward"; }
 
@@ -168,7 +168,7 @@ class CompiledNode final : public torch::autograd::Node {
     inputs.reserve(wanted.size() + tangents);
     for (size_t i : wanted) inputs.push_back(saved_[i].unpack(getptr()));
     if (!torch::autograd::get_current_graph_task_keep_graph()) {
-      for (SavedVariable& saved : saved_) saved.reset_data();
+      for (size_t i : wanted) saved_[i].reset_data();
     }
     return inputs;
   }

@@ -14,6 +14,9 @@ NodePtr end_at(const at::Tensor& leaf, const at::Tensor& real);
 /// Stands for what an argument was computed from, those of the inputs among it whose `visible` is made already; a gradient that goes through it throws RunEagerly.
 NodePtr history_of(const at::Tensor& real, const std::vector<TracedInput>& inputs);
 
+/// Whether the node is one of these.
+bool is_boundary(const torch::autograd::Node& node);
+
 /// The program has ended: gradients end here from now on.
 void let_go(torch::autograd::Node& end);
 

@@ -168,9 +168,11 @@ void RecordedCall::prepare_written_arguments() {
   }
 }
 
+/// In a backward real tensors that the program captured turn up as they are.
+at::Tensor RecordedCall::fake_of(const at::Tensor& tensor) const { return as_fake(tensor) ? tensor : tracer_.twin(tensor); }
+
 at::Tensor RecordedCall::prepare_written(const at::Tensor& tensor) {
-  FakeImpl* fake = as_fake(tensor);
-  if (!fake) fake = as_fake(tracer_.twin(tensor));
+  FakeImpl* fake = as_fake(fake_of(tensor));
   if (fake->meta.use_count() > 1) fake->meta = alias_meta(fake->meta);
   return fake->meta;
 }
@@ -184,7 +186,7 @@ bool RecordedCall::hidden_writes_happen() const {
 
 void RecordedCall::note_writes() {
   for (const at::Tensor& tensor : written_) {
-    at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
+    const at::Tensor holder = fake_of(tensor);
     FakeImpl* fake = as_fake(holder);
     Value before = fake->value;
     TensorMeta now = describe(fake->meta, fake->device());
@@ -208,7 +210,7 @@ void RecordedCall::count_list_writes() const {
   for (int i : facts_.written) {
     if (!stack_[first_ + i].isTensorList()) continue;
     for (const at::Tensor& tensor : stack_[first_ + i].toTensorVector()) {
-      const at::Tensor holder = as_fake(tensor) ? tensor : tracer_.twin(tensor);
+      const at::Tensor holder = fake_of(tensor);
       if (!holder.is_inference()) holder.unsafeGetTensorImpl()->bump_version();
     }
   }
@@ -245,7 +247,7 @@ at::Tensor RecordedCall::wrap_result(const at::Tensor& meta, c10::Device device,
   // Only the fake says so: shapes are asked of plain metas.
   if (meta._is_zerotensor()) return as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
   for (const at::Tensor& tensor : written_)
-    if (as_fake(tensor)->meta.is_same(meta)) return tensor;
+    if (as_fake(fake_of(tensor))->meta.is_same(meta)) return tensor;
   // A result that is its own argument would share what autograd attaches to a tensor.
   // In inference mode a view of a normal tensor is a normal tensor.
   std::optional<c10::InferenceMode> normal;

@@ -28,6 +28,7 @@ class RecordedCall {
   void find_device();
 
   void prepare_written_arguments();
+  at::Tensor fake_of(const at::Tensor& tensor) const;
   at::Tensor prepare_written(const at::Tensor& tensor);
   bool is_hidden_write(int i) const { return std::find(facts_.hidden_writes.begin(), facts_.hidden_writes.end(), i) != facts_.hidden_writes.end(); }
   bool hidden_writes_happen() const;

@@ -24,7 +24,7 @@ Tracer* Tracer::current() { return current_tracer; }
 /// While it lives, this thread records into a tracer; autograd stays on the thread, so that CUDA's backward is recorded too.
 class Recording {
  public:
-  Recording(Tracer& tracer, Phase phase, c10::DispatchKeySet keys) : tracer_(tracer), include_(keys), previous_(current_tracer) {
+  Recording(Tracer& tracer, Phase phase, bool lifts) : tracer_(tracer), include_(lifts ? with_lifting : c10::DispatchKeySet(c10::DispatchKey::Fake)), previous_(current_tracer) {
     tracer.phase_ = phase;
     current_tracer = &tracer;
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
@@ -40,6 +40,7 @@ class Recording {
   c10::impl::IncludeDispatchKeyGuard include_;
   Tracer* previous_;
   bool multithreading_ = c10::AutogradState::get_tls_state().get_multithreading_enabled();
+  static constexpr c10::DispatchKeySet with_lifting{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit};
 };
 
 namespace {
@@ -84,7 +85,7 @@ Value Tracer::value_of(const at::Tensor& fake) const {
 }
 
 void Tracer::record(const std::function<void()>& program) {
-  Recording recording(*this, Phase::Forward, c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+  Recording recording(*this, Phase::Forward, /*lifts=*/true);
   program();
 }
 
@@ -121,20 +122,25 @@ class KeptMarks {
 Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
   KeptMarks kept(graph_);
   const Flag differentiating(differentiating_);
-  // Where the backward has a graph of its own, real tensors that it reads must lead to their fakes there.
-  const bool keeps_graph = phase == Phase::Forward;
-  Recording recording(*this, phase, keeps_graph ? c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}) : c10::DispatchKeySet(c10::DispatchKey::Fake));
+  // libtorch's own nodes hold fakes alone.
+  Recording recording(*this, phase, /*lifts=*/met_saved_tensor_hooks_ || met_own_code_);
   // Eager calls the backward outside the region in which the forward was autocast.
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   last_failure() = nullptr;
   Tensors found;
   try {
-    found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/keeps_graph, /*allow_unused=*/true);
+    found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/phase == Phase::Forward, /*allow_unused=*/true);
   } catch (...) {
     rethrow_refusal();
     throw;
   }
   rethrow_refusal();
+  // A custom function may return what it captured, or what it made of nothing.
+  for (at::Tensor& gradient : found) {
+    if (!gradient.defined()) continue;
+    if (!as_fake(gradient)) gradient = twin(gradient);
+    settle_output(gradient);
+  }
   return found;
 }
 

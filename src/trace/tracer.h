@@ -28,6 +28,7 @@ struct TracedInput {
   Value value;
   NodePtr end = nullptr;      ///< of a capture that requires grad, or of an argument that was computed: where gradients leave the trace
   bool captured = false;
+  at::Tensor grad = {};                      ///< that the real tensor had when it was met, where it was captured
   bool required_grad = false; ///< the real one, when the trace met it
   bool also_captured = false; ///< an argument that the program reached by itself as well
 };
@@ -94,6 +95,8 @@ class Tracer {
   size_t recorded_before(uint64_t sequence_number) const;
   /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would run.
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
+  /// A backward runs code that is not libtorch's: real tensors may turn up there.
+  void note_own_code() { met_own_code_ = true; }
 
   /// The tracer that this thread is recording with, or null.
   static Tracer* current();
@@ -129,6 +132,7 @@ class Tracer {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
   std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
   bool met_saved_tensor_hooks_ = false;
+  bool met_own_code_ = false;
   bool met_zeros_ = false;                                   ///< some fake is a zero tensor
   std::vector<int32_t> leaf_views_;                          ///< storages of inputs with a gradient that lie on a leaf which is a view of a tensor without
   std::unordered_map<int32_t, at::Tensor> snapshots_;        ///< data of captures whose memory may die before the trace ends

@@ -48,6 +48,7 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   input.real = real;
   input.captured = captured;
   input.required_grad = real.requires_grad();
+  if (captured && real.is_leaf()) input.grad = real.grad();
   input.leaf = wrap(std::move(description), real.device());
   input.value = as_fake(input.leaf)->value;
   if (real.requires_grad()) {
@@ -140,7 +141,7 @@ void Tracer::settle_captures() {
 
 void Tracer::release_real_tensors() {
   for (TracedInput& input : inputs_) {
-    input.real = at::Tensor();
+    input.real = input.grad = at::Tensor();
     if (input.leaf.is_leaf()) input.leaf.mutable_grad() = at::Tensor();
   }
   stand_ins_.clear();

@@ -201,6 +201,30 @@ class Gradients(unittest.TestCase):
 
         self.same(halved)
 
+    def test_custom_functions_applied_to_a_captured_parameter(self):
+        w = torch.tensor([2.0, 3.0], requires_grad=True)
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        fn = tandem.compile(lambda x: Cube.apply(w, 5.0) * x)
+        self.assertEqual(tandem.explain(fn, x).eager_reason, "")
+        fn(x).sum().backward()
+        self.assertTrue(torch.equal(w.grad, x.detach() * w.detach() * 5))
+
+    def test_checkpoints_of_what_is_written(self):
+        for reentrant in (False, True):
+            states = []
+            for compiled in (False, True):
+                torch.manual_seed(0)
+                norm = torch.nn.BatchNorm1d(3)
+                fn = lambda x: checkpoint(norm, x, use_reentrant=reentrant)
+                if compiled:
+                    fn = tandem.compile(fn)
+                x = torch.randn(4, 3, requires_grad=True)
+                for _ in range(2):
+                    (fn(x) ** 2).sum().backward()
+                states.append([x.grad, norm.weight.grad, norm.running_mean, norm.num_batches_tracked])
+            for want, got in zip(*states):
+                self.assertTrue(torch.equal(got, want))
+
     def test_checkpoints(self):
         def block(x):
             return x.sin().exp()

@@ -203,5 +203,17 @@ TEST(SavedMemory, AnOutputThatIsSavedMakesNoCycle) {
   EXPECT_TRUE(watched.expired());
 }
 
+TEST_F(Backward, OfIndependentOutputsOneByOne) {
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin(), in[1].cos(), in[1].exp()}; }, {});
+  const at::Tensor x = leaf({3}), y = leaf({3});
+  const Tensors out = fast({x, y});
+  out[0].sum().backward();
+  out[1].sum().backward();
+  out[2].sum().backward();
+  EXPECT_TRUE(same_values(x.grad(), x.detach().cos()));
+  EXPECT_TRUE(same_values(y.grad(), -y.detach().sin() + y.detach().exp()));
+  EXPECT_TRUE(contains(message([&] { out[1].sum().backward(); }), "second time"));
+}
+
 }  // namespace
 }  // namespace tandem

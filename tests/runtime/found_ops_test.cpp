@@ -177,6 +177,14 @@ TEST(FoundOps, AZeroDerivativeTimesInfinity) {
   expect_same_orders(x, [](const Tensors& v) { return Tensors{at::abs(at::div(v[0], v[1]))}; }, 2);
 }
 
+TEST(FoundOps, TwoEqualValuesOfWhichOneIsReturnedAsAView) {
+  Compiled fast([](const Tensors& in) { at::Tensor a = at::softmax(in[0], 0), b = at::softmax(in[0], 0); return Tensors{b + in[0], a.view({-1})}; }, {});
+  const at::Tensor x = test::leaf({});
+  const Tensors out = fast({x});
+  { at::NoGradGuard no_grad; out[1].mul_(2); }
+  EXPECT_EQ(torch::autograd::grad({out[0]}, {x})[0].item<float>(), 1);
+}
+
 TEST(FoundOps, AResultIsResizedLikeCopiesOfCastOperands) {
   const test::Maker x = given([] { return Tensors{torch::randn({2, 1, 2}).transpose(0, -1), torch::randn({2}), torch::ones({1, 1, 2}, at::kBool).expand({2, 1, 2})}; });
   test::expect_same(x, [](const Tensors& v) { at::Tensor y = at::relu(v[1]); at::mul_out(y, v[2], v[0]); return Tensors{y}; });

@@ -165,13 +165,21 @@ TEST(TracedHooks, OnParametersOutside) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(TracedHooks, WithACapturedTensor) {
+TEST(TracedHooks, ReadACapturedTensorWhenTheBackwardRuns) {
   at::Tensor factor = torch::full({3}, 4.f);
-  compare([&](const Tensors& in) {
+  const Callable fn = [&](const Tensors& in) {
     at::Tensor y = in[0] * 2;
     y.register_hook([&](at::Tensor gradient) { return gradient * factor; });
-    return Tensors{y.sin()};
-  }, leaves({{3}}, {true}));
+    return Tensors{y.sum()};
+  };
+  compare(fn, leaves({{3}}, {true}), {.compiled = false});
+  Compiled fast(fn, {});
+  for (float value : {5.f, 6.f}) {
+    const at::Tensor x = leaf({3}), out = fast({x})[0];
+    factor = torch::full({3}, value);
+    out.backward();
+    EXPECT_TRUE(same_values(x.grad(), torch::full({3}, value * 2)));
+  }
 }
 
 // ---- gradients taken inside
