@@ -33,4 +33,6 @@ bool is_generated(const torch::autograd::Node& node) {
          all(text.substr(0, at), [](int c) { return std::isalpha(c); }) && all(text.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
 }
 
+bool has_hooks(torch::autograd::Node& node) { return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty(); }
+
 }  // namespace tandem

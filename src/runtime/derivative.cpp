@@ -33,9 +33,9 @@ bool has_fickle_backward(const Graph& graph) {
 }
 
 /// Whether the program registered hooks on tensors on the way to its results.
-bool has_hooks(const Tensors& results) {
+bool have_hooks(const Tensors& results) {
   const auto nodes = nodes_behind(results);
-  return std::any_of(nodes.begin(), nodes.end(), [](auto* node) { return !node->tensor_pre_hooks().empty() || !node->pre_hooks().empty() || !node->post_hooks().empty(); });
+  return std::any_of(nodes.begin(), nodes.end(), [](auto* node) { return has_hooks(*node); });
 }
 
 /// Which output of a graph is the gradient of each input; only wanted ones have one.
@@ -218,7 +218,7 @@ Derivative& Derivative::next(const BackwardVariant& asked) {
   for (const auto& known : above_)
     if (known->variant == asked) return *known;
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
-  if (has_hooks(order().sources))
+  if (have_hooks(order().sources))
     throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
                            "call the function as it is for this one");
   double seconds = 0;

@@ -19,8 +19,8 @@ using torch::autograd::impl::gradient_edge;
 
 /// The nodes behind some tensors, as far as the trace goes.
 struct History {
-  std::vector<GradNode*> generated;                  ///< libtorch's own
-  std::vector<GradNode*> custom;                     ///< all others that do not end there
+  std::vector<GradNode*> generated;   ///< libtorch's own
+  std::vector<GradNode*> custom;      ///< all others that do not end there
 
   explicit History(const Tensors& ends) {
     for (const at::Tensor& end : ends)
@@ -70,13 +70,11 @@ class FakeEnds {
   std::unordered_multimap<const GradNode*, size_t> computed_;   ///< inputs by the node that made the real tensor
 };
 
-bool has_hooks(GradNode* node) { return !node->tensor_pre_hooks().empty() || !node->pre_hooks().empty() || !node->post_hooks().empty(); }
-
 }  // namespace
 
 void lead_to_fakes(Tracer& tracer, const Tensors& ends) {
   const History before(ends);
-  if (!before.custom.empty() || std::any_of(before.generated.begin(), before.generated.end(), has_hooks)) tracer.note_own_code();
+  if (!before.custom.empty() || std::any_of(before.generated.begin(), before.generated.end(), [](GradNode* node) { return has_hooks(*node); })) tracer.note_own_code();
   if (before.custom.empty()) return;
   FakeEnds fakes(tracer);
   for (GradNode* node : before.custom)

@@ -28,7 +28,7 @@ struct TracedInput {
   Value value;
   NodePtr end = nullptr;      ///< of a capture that requires grad, or of an argument that was computed: where gradients leave the trace
   bool captured = false;
-  at::Tensor grad = {};                      ///< that the real tensor had when it was met, where it was captured
+  at::Tensor grad = {};       ///< that the real tensor had when it was met, where it was captured
   bool required_grad = false; ///< the real one, when the trace met it
   bool also_captured = false; ///< an argument that the program reached by itself as well
 };

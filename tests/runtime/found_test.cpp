@@ -333,26 +333,6 @@ TEST(Found, ACallLeadsOnlyToWhatItsOutputsDependOn) {
   }
 }
 
-/// A custom function whose backward alone reads a captured tensor.
-struct ScaledGradient : torch::autograd::Function<ScaledGradient> {
-  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x, at::Tensor* scale) {
-    ctx->saved_data["scale"] = reinterpret_cast<int64_t>(scale);
-    return x * 2;
-  }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx, const torch::autograd::variable_list& gradients) {
-    return {gradients[0] * *reinterpret_cast<at::Tensor*>(ctx->saved_data["scale"].toInt()), {}};
-  }
-};
-
-TEST(Found, OnlyASecondDerivativeLeadsToACapture) {
-  at::Tensor scale = test::leaf({2});
-  Compiled fast([&](const Tensors& in) { return Tensors{ScaledGradient::apply(in[0], &scale)}; }, {});
-  const at::Tensor x = test::leaf({2});
-  const at::Tensor first = torch::autograd::grad({fast({x})[0].sum()}, {x}, {}, true, /*create_graph=*/true)[0];
-  EXPECT_TRUE(at::equal(first, scale));
-  EXPECT_TRUE(at::equal(torch::autograd::grad({first.sum()}, {scale})[0], at::ones({2})));
-}
-
 /// A custom function that gives its input back, with a gradient of its own.
 struct Triple : torch::autograd::Function<Triple> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.variable_data(); }

@@ -141,6 +141,26 @@ TEST(CustomCaptures, ABackwardWritesACapture) {
   });
 }
 
+/// A custom function whose backward alone reads a captured tensor.
+struct ScaledGradient : Function<ScaledGradient> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, at::Tensor* scale) {
+    ctx->saved_data["scale"] = reinterpret_cast<int64_t>(scale);
+    return x * 2;
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list gradients) {
+    return {gradients[0] * *reinterpret_cast<at::Tensor*>(ctx->saved_data["scale"].toInt()), {}};
+  }
+};
+
+TEST(CustomCaptures, OnlyASecondDerivativeLeadsToOne) {
+  at::Tensor scale = test::leaf({2});
+  Compiled fast([&](const Tensors& in) { return Tensors{ScaledGradient::apply(in[0], &scale)}; }, {});
+  const at::Tensor x = test::leaf({2});
+  const at::Tensor first = torch::autograd::grad({fast({x})[0].sum()}, {x}, {}, true, /*create_graph=*/true)[0];
+  EXPECT_TRUE(at::equal(first, scale));
+  EXPECT_TRUE(at::equal(torch::autograd::grad({first.sum()}, {scale})[0], at::ones({2})));
+}
+
 TEST(CustomCaptures, AGradientThatTheProgramSets) {
   expect_alike([](bool compiled) {
     const at::Tensor w = counted({2, 3});
