@@ -22,6 +22,7 @@ struct Subject {
   bool sums_anew = false;                   ///< autograd adds gradients to new tensors, and not in place
   bool roots_alone = false;                 ///< where tangents are not together, each output is differentiated without the others
   bool rounded = false;                     ///< of gradients the last bits are left out
+  bool keeps_state = false;                 ///< it keeps tensors beyond a call
 };
 Subject subject_of(const Program& program);
 
@@ -29,6 +30,7 @@ Subject subject_of(const Program& program);
 struct Setup {
   std::vector<std::string> backends = {"eager", "debug"};
   Options options = {.cache = {.enabled = false}};   ///< what they have in common
+  bool watched = false;                     ///< with TANDEM_WATCHED_CALLS=all: every call is compared with its record, operator by operator, and must do the same
   std::filesystem::path cache = {};         ///< set: what is compiled is saved to this folder, forgotten, loaded from it and compared again
 };
 

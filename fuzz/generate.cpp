@@ -1,5 +1,6 @@
 #include "fuzz/generate.h"
 
+#include "fuzz/state.h"
 #include "fuzz/views.h"
 
 #include <torch/torch.h>
@@ -10,6 +11,9 @@
 namespace tandem::fuzz {
 
 namespace {
+
+bool state_wanted = false;
+
 
 constexpr int64_t most_elements = 120;
 
@@ -59,6 +63,7 @@ class Generator {
   Generator(uint64_t seed, uint64_t number) : dice_(seed, number) {}
 
   Program run() {
+    forget_state();
     program_.data = dice_.below(1u << 20);
     choose_character();
     make_given();
@@ -67,7 +72,9 @@ class Generator {
     const size_t steps = 1 + dice_.below(dice_.chance(20) ? 14 : 7);
     for (size_t k = 0; k < steps && !refused_; ++k) add_step();
     choose_outputs();
-    program_.higher_orders = std::none_of(pool_.begin(), pool_.end(), [](const at::Tensor& t) { return t.defined() && t.is_floating_point() && t.scalar_type() != at::kDouble; });
+    // Gradients through hooks are not differentiated again.
+    const bool has_hooks = std::any_of(program_.steps.begin(), program_.steps.end(), [](const Step& step) { return rows()[step.row].kind == Kind::Hook; });
+    program_.higher_orders = !has_hooks && std::none_of(pool_.begin(), pool_.end(), [](const at::Tensor& t) { return t.defined() && t.is_floating_point() && t.scalar_type() != at::kDouble; });
     return std::move(program_);
   }
 
@@ -76,8 +83,12 @@ class Generator {
   void choose_character() {
     main_dtype_ = dice_.chance(50) ? at::kDouble : at::kFloat;
     const int writes = dice_.pick(std::vector<int>{0, 0, 1, 2, 4});
+    // What a history with code of its own keeps alive is found by a second trace, in which state would be kept twice.
+    const bool keeps = state_wanted && dice_.chance(6), sets = state_wanted && !keeps && dice_.chance(6);
+    const bool hooks = state_wanted && !keeps && dice_.chance(8), customs = state_wanted && !keeps && dice_.chance(12);
     const std::map<Kind, int> taste = {{Kind::Value, 2},      {Kind::View, 3},          {Kind::Write, 2 * writes},
-                                       {Kind::Random, dice_.chance(60) ? 2 : 0}, {Kind::Shape, std::min(writes, 1)}, {Kind::Grad, dice_.chance(25) ? 8 : 0}};
+                                       {Kind::Random, dice_.chance(60) ? 2 : 0}, {Kind::Shape, std::min(writes, 1)}, {Kind::Grad, dice_.chance(25) ? 8 : 0},
+                                       {Kind::State, keeps ? 8 : 0}, {Kind::Effect, sets ? 6 : 0}, {Kind::Hook, hooks ? 12 : 0}, {Kind::Custom, customs ? 8 : 0}};
     for (size_t r = 0; r < rows().size(); ++r)
       for (int w = 0; w < rows()[r].weight * taste.at(rows()[r].kind); ++w) lots_.push_back(r);
   }
@@ -200,6 +211,8 @@ class Generator {
 };
 
 }  // namespace
+
+void generate_state(bool wanted) { state_wanted = wanted; }
 
 Program generate(uint64_t seed, uint64_t number) { return Generator(seed, number).run(); }
 

@@ -128,6 +128,7 @@ class Run {
   void see_state(const std::string& when) {
     for (size_t k = 0; k < outputs_.size(); ++k) see_tensor("output after " + when, k, outputs_[k]);
     for (size_t k = 0; k < scene_.pool.size(); ++k) see_tensor("input after " + when, k, scene_.pool[k]);
+    for (size_t k = 0; k < scene_.leaves.size(); ++k) see_tensor("held gradient after " + when, k, scene_.leaves[k].grad());
   }
 
   void see_sharing() {

@@ -48,6 +48,10 @@ Scene make_scene(const Program& program, uint64_t seed, const Scene* before) {
   return scene;
 }
 
+bool keeps_state(const Program& program) {
+  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) { return rows()[step.row].kind == Kind::State; });
+}
+
 std::vector<size_t> arguments_of(const Program& program) {
   std::vector<size_t> places;
   for (size_t k = 0; k < program.given.size(); ++k)

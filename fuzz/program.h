@@ -13,7 +13,7 @@ namespace tandem::fuzz {
 using Ints = std::vector<int64_t>;
 
 /// What a step does to the world, which decides where the generator may put it.
-enum class Kind : uint8_t { Value, View, Write, Random, Shape, Grad };
+enum class Kind : uint8_t { Value, View, Write, Random, Shape, Grad, State, Effect, Hook, Custom };
 
 /// One thing a step can do. The source text and the code come from one expression, so what is printed is what ran.
 struct Row {
@@ -68,6 +68,9 @@ struct Scene {
 
 /// Makes the given tensors; the captured ones are taken from `before`, where there is a call before.
 Scene make_scene(const Program& program, uint64_t seed, const Scene* before = nullptr);
+
+/// Whether some step keeps tensors beyond a call.
+bool keeps_state(const Program& program);
 
 /// The pool's places that are arguments of the call, or captured.
 std::vector<size_t> arguments_of(const Program& program);

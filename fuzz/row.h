@@ -13,6 +13,7 @@ inline Tensors listed(Tensors tensors) { return tensors; }
 std::vector<Row> value_rows();
 std::vector<Row> view_rows();
 std::vector<Row> write_rows();
+std::vector<Row> state_rows();
 
 }  // namespace tandem::fuzz
 

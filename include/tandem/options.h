@@ -30,6 +30,8 @@ struct Options {
   std::string partitioner = "default";      ///< default | a registered name
   double memory_budget = 1.0;               ///< 0 recompute all that may be ... 1 keep what is fastest; for partitioners that look at it
   bool keep_input_mutations = true;         ///< writes to inputs stay in the graph where autograd allows
+  bool watched_calls = true;                ///< calls 2, 3, 5, 9, 17 ... of a signature run the original and compare its operators with the record
+  bool must_compile = false;                ///< a program that cannot be compiled throws UnsupportedError instead of running as it is
   bool debug_asserts = false;               ///< check every run-time assumption at every call; retrace and compare
   bool record_locations = false;            ///< keep the user's source location of every node (costs a stack walk a node)
   std::string name = {};                    ///< shows in logs, dumps and errors

@@ -37,7 +37,7 @@ class Variants {
 template <class... Values>
 void write_arguments(Writer& to, const Values&... values) {
   size_t position = 0;
-  auto write_one = [&](const auto& value) {
+  [[maybe_unused]] auto write_one = [&](const auto& value) {
     if (to.names) to.path = "argument " + std::to_string(position++);
     to.write(value);
   };

@@ -4,9 +4,12 @@
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
+
 #include "base/counters.h"
 #include "base/log.h"
 #include "trace/tracer.h"
+#include "trace/watcher.h"
 
 namespace tandem::python {
 namespace {
@@ -28,21 +31,23 @@ bool PythonCallable::Variant::is_valid() const {
 }
 
 PythonCallable::PythonCallable(py::object original, py::list roots, Options options)
-    : original_{std::move(original), std::move(roots)}, options_(std::move(options)) {
+    : original_{std::move(original), std::move(roots), options.must_compile}, options_(std::move(options)) {
   // Says at once what is wrong with the options.
   detail::make_function([](const Tensors&) { return detail::Returned(); }, options_);
 }
 
 py::object PythonCallable::call(const py::args& args, const py::kwargs& kwargs) {
   // Inside another trace a compiled function is the function that it was made of.
-  if (Tracer::current() || !why_not().empty()) return original_.function(*args, **kwargs);
+  if (Tracer::current() || Watcher::current() || !why_not().empty()) return original_.function(*args, **kwargs);
   Writer writer(interned_);
   write(writer, args, kwargs);
   if (!writer.eager_reason.empty()) {
     log("compile", options_.name + ": runs as it is: " + writer.eager_reason);
     return original_.function(*args, **kwargs);
   }
-  auto function = find_or_add(writer, args, kwargs);
+  auto function = find(writer);
+  if (!function && !is_worth_compiling(writer)) return run_uncompiled(writer, args, kwargs);
+  if (!function) function = add(writer, args, kwargs);
   PythonCall running(original_, args, kwargs, writer.objects);
   return running.finish(run_without_gil([&] { return detail::call(*function, writer.tensors); }));
 }
@@ -55,7 +60,8 @@ Explanation PythonCallable::explain(const py::args& args, const py::kwargs& kwar
   write(writer, args, kwargs);
   reason.eager_reason = writer.eager_reason;
   if (!reason.eager_reason.empty()) return reason;
-  auto function = find_or_add(writer, args, kwargs);
+  auto function = find(writer);
+  if (!function) function = add(writer, args, kwargs);
   PythonCall running(original_, args, kwargs, writer.objects);
   return run_without_gil([&] { return detail::explain(*function, writer.tensors); });
 }
@@ -73,21 +79,64 @@ void PythonCallable::write(Writer& writer, const py::args& args, const py::kwarg
   Environment{original_.roots, writer.objects}.write(writer);
 }
 
-std::shared_ptr<detail::Function> PythonCallable::find_or_add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
+std::shared_ptr<detail::Function> PythonCallable::find(const Writer& writer) {
   auto found = by_key_.find(writer.key);
-  if (found == by_key_.end()) return add(writer, args, kwargs);
+  if (found == by_key_.end()) return nullptr;
   if (!found->second->is_valid()) {
+    died_unpaid_ += found->second->calls < Novelty::pays_after;
     variants_.erase(found->second);
     by_key_.erase(found);
-    return add(writer, args, kwargs);
+    return nullptr;
   }
   variants_.splice(variants_.begin(), variants_, found->second);
+  ++found->second->calls;
   return found->second->function;
+}
+
+bool PythonCallable::is_worth_compiling(const Writer& writer) {
+  if (options_.must_compile) return true;
+  const auto unpaid = std::count_if(variants_.begin(), variants_.end(), [](const Variant& variant) { return variant.calls < Novelty::pays_after; });
+  return novelty_.is_worth_compiling(std::hash<std::string>()(writer.key), died_unpaid_ + size_t(unpaid));
+}
+
+py::object PythonCallable::run_uncompiled(const Writer& writer, const py::args& args, const py::kwargs& kwargs) {
+  constexpr size_t many = 32;
+  count("ran_uncompiled");
+  if (++uncompiled_calls_ == many)
+    warn(options_.name + ": its calls keep running uncompiled, since " + what_changed(writer, args, kwargs) + " is another at most of them; a tensor in its place would not be");
+  last_uncompiled_ = writer.key;
+  return original_.function(*args, **kwargs);
+}
+
+std::string PythonCallable::what_changed(const Writer& writer, const py::args& args, const py::kwargs& kwargs) {
+  std::vector<std::pair<size_t, std::string>> labels;
+  Writer labelled(interned_);
+  labelled.labels = &labels;
+  py::list parameters = py::module_::import("tandem._signature").attr("parameter_names")(original_.function, args.size());
+  Py_ssize_t size = PyTuple_GET_SIZE(args.ptr());
+  labelled.write_simple('U', &size, sizeof size);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    labelled.label("argument " + std::string(py::str(parameters[size_t(i)])));
+    labelled.write(PyTuple_GET_ITEM(args.ptr(), i));
+  }
+  size = PyDict_GET_SIZE(kwargs.ptr());
+  labelled.write_simple('D', &size, sizeof size);
+  for (auto [name, value] : kwargs) {
+    labelled.write_constant(name.ptr());
+    labelled.label("argument " + std::string(py::str(name)));
+    labelled.write(value.ptr());
+  }
+  Environment{original_.roots, labelled.objects}.write(labelled);
+  const auto difference = size_t(std::mismatch(writer.key.begin(), writer.key.end(), last_uncompiled_.begin(), last_uncompiled_.end()).first - writer.key.begin());
+  std::string found = "what it captured";
+  for (const auto& [begin, name] : labels)
+    if (begin <= difference) found = name;
+  return found;
 }
 
 std::shared_ptr<detail::Function> PythonCallable::add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
   if (!variants_.empty() && logs("signature")) log("signature", options_.name + ": traced again: an argument that is no tensor, or something that the function captured, is another");
-  Variant variant{writer.key, detail::make_function(run_current_call, options_, name_arguments(args, kwargs), name_capture), {}};
+  Variant variant{writer.key, detail::make_function(run_current_call, options_, name_arguments(args, kwargs), name_capture), {}, 1};
   for (const py::object& object : Environment{original_.roots, writer.objects}.named_objects()) variant.still_there.push_back(hold(object));
   variants_.push_front(std::move(variant));
   by_key_[writer.key] = variants_.begin();

@@ -3,8 +3,6 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <algorithm>
-
 namespace tandem::python {
 namespace {
 
@@ -55,12 +53,20 @@ class Walk {
 
  private:
   void function(PyObject* fn) {
-    if (PyObject* cells = PyFunction_GET_CLOSURE(fn))
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) variable(PyCell_GET(PyTuple_GET_ITEM(cells, i)));
+    if (PyObject* cells = PyFunction_GET_CLOSURE(fn)) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) {
+        if (to_.labels) to_.label("the variable " + text(py::handle(PyFunction_GET_CODE(fn)).attr("co_freevars")[py::int_(i)].ptr()));
+        variable(PyCell_GET(PyTuple_GET_ITEM(cells, i)));
+      }
+    }
     PyObject* globals = PyFunction_GET_GLOBALS(fn);
     PyObject* names = reinterpret_cast<PyObject*>(PyFunction_GET_CODE(fn));
     py::object mentioned = py::reinterpret_steal<py::object>(PyObject_GetAttrString(names, "co_names"));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mentioned.ptr()); ++i) variable(PyDict_GetItem(globals, PyTuple_GET_ITEM(mentioned.ptr(), i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mentioned.ptr()); ++i) {
+      if (to_.labels) to_.label("the global " + text(PyTuple_GET_ITEM(mentioned.ptr(), i)));
+      variable(PyDict_GetItem(globals, PyTuple_GET_ITEM(mentioned.ptr(), i)));
+    }
+    if (to_.labels) to_.label("a default argument");
     for (PyObject* defaults : {PyFunction_GET_DEFAULTS(fn), PyFunction_GET_KW_DEFAULTS(fn)})
       if (defaults) value(defaults);
   }
@@ -70,6 +76,7 @@ class Walk {
     py::object attributes = attributes_of(object);
     PyObject *key, *item;
     for (Py_ssize_t at = 0; attributes && PyDict_Next(attributes.ptr(), &at, &key, &item);) {
+      label("attribute ", key, object);
       if (is_module(item)) module(item);
       else value(item);
     }
@@ -93,21 +100,24 @@ class Walk {
     py::object attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
     PyObject *key, *item, *children = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(attributes.ptr(), &at, &key, &item);) {
+      label("attribute ", key, object);
       if (key == modules) children = item;
-      else if (key == parameters || key == buffers) tensors(item);
+      else if (key == parameters || key == buffers) tensors(item, object);
       else value(item);
     }
     if (!children) return;
     for (Py_ssize_t at = 0; PyDict_Next(children, &at, &key, &item);) {
+      label("module ", key, object);
       if (item != Py_None) module(item);
       else to_.key += 'N';
     }
     to_.key += '.';
   }
 
-  void tensors(PyObject* dict) {
+  void tensors(PyObject* dict, PyObject* owner) {
     PyObject *key, *item;
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &item);) {
+      label("tensor ", key, owner);
       if (THPVariable_Check(item)) {
         to_.write_pointer('v', THPVariable_Unpack(item).unsafeGetTensorImpl());
         to_.check_class(item, "a parameter or buffer");
@@ -136,6 +146,14 @@ class Walk {
     }
   }
 
+  static std::string text(PyObject* name) { return PyUnicode_Check(name) ? py::str(py::handle(name)) : py::str("?"); }
+
+  void label(const char* what, PyObject* name, PyObject* owner) {
+    if (!to_.labels) return;
+    std::string_view type = Py_TYPE(owner)->tp_name;
+    to_.label(what + text(name) + " of class " + std::string(type.substr(type.rfind('.') + 1)));
+  }
+
   void name(char tag, PyObject* object) {
     to_.write_pointer(tag, object);
     if (named_) named_->push_back(py::reinterpret_borrow<py::object>(object));
@@ -144,8 +162,6 @@ class Walk {
   Writer& to_;
   std::vector<py::object>* named_;
 };
-
-std::string type_name(const py::object& object) { return Py_TYPE(object.ptr())->tp_name; }
 
 template <class Visit>
 void for_each_module(const py::object& module, const std::string& prefix, Visit&& visit) {
@@ -194,97 +210,6 @@ std::string Environment::name_of(const at::Tensor& tensor) const {
   for (py::handle root : roots) look_around(root);
   for (const py::object& object : objects) look_around(object);
   return found;
-}
-
-Surroundings::Surroundings(const Environment& environment) {
-  for (py::handle root : environment.roots) keep(root, "");
-  for (const py::object& object : environment.objects) keep(object, "");
-}
-
-void Surroundings::keep(py::handle handle, const std::string& name) {
-  if (!handle || std::find(seen_.begin(), seen_.end(), handle.ptr()) != seen_.end()) return;
-  py::object object = py::reinterpret_borrow<py::object>(handle);
-  if (PyMethod_Check(handle.ptr())) {
-    keep(PyMethod_GET_SELF(handle.ptr()), name);
-    keep(PyMethod_GET_FUNCTION(handle.ptr()), name);
-  } else if (is_module(handle.ptr())) {
-    for_each_module(object, "", [&](const py::object& part, const std::string& prefix) { keep_attributes(part, "module " + (prefix.empty() ? type_name(part) : prefix), prefix); });
-  } else if (PyFunction_Check(handle.ptr())) {
-    keep_function(object);
-  } else if (is_instance(handle.ptr())) {
-    keep_attributes(object, "an object of class " + type_name(object), "");
-  } else {
-    keep_container(object, name);
-  }
-}
-
-void Surroundings::keep_function(const py::object& function) {
-  seen_.push_back(function.ptr());
-  const std::string enclosing = "a variable of an enclosing function";
-  if (PyObject* cells = PyFunction_GET_CLOSURE(function.ptr())) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(cells); ++i) {
-      py::object cell = py::reinterpret_borrow<py::object>(PyTuple_GET_ITEM(cells, i));
-      PyObject* contents = PyCell_GET(cell.ptr());
-      kept_.push_back({cell, contents ? py::reinterpret_borrow<py::object>(contents) : py::object(), enclosing});
-      if (contents && !PyFunction_Check(contents)) keep(contents, enclosing);
-    }
-  }
-  py::dict globals = function.attr("__globals__");
-  for (py::handle name : mentioned_globals(function)) {
-    py::object value = globals[name];
-    if (!PyFunction_Check(value.ptr())) keep(value, "the global " + std::string(py::str(name)));
-  }
-}
-
-void Surroundings::keep_attributes(const py::object& object, const std::string& name, const std::string& prefix) {
-  if (std::find(seen_.begin(), seen_.end(), object.ptr()) != seen_.end()) return;
-  seen_.push_back(object.ptr());
-  py::object attributes = attributes_of(object.ptr());
-  if (!attributes) return;
-  kept_.push_back({attributes, attributes.attr("copy")(), "an attribute of " + name});
-  for (auto [key, item] : py::dict(attributes)) {
-    if (is_module(item.ptr())) keep(item, "");
-    else keep_container(py::reinterpret_borrow<py::object>(item), "attribute " + prefix + std::string(py::str(key)));
-  }
-}
-
-void Surroundings::keep_container(const py::object& container, const std::string& owner) {
-  if (!PyDict_Check(container.ptr()) && !PyList_CheckExact(container.ptr())) return;
-  kept_.push_back({container, container.attr("copy")(), owner});
-}
-
-namespace {
-
-bool same_items(PyObject* now, PyObject* then) {
-  if (PyList_Check(now)) {
-    if (PyList_GET_SIZE(now) != PyList_GET_SIZE(then)) return false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(now); ++i)
-      if (PyList_GET_ITEM(now, i) != PyList_GET_ITEM(then, i)) return false;
-    return true;
-  }
-  if (PyDict_Size(now) != PyDict_Size(then)) return false;
-  PyObject *key, *item;
-  for (Py_ssize_t at = 0; PyDict_Next(now, &at, &key, &item);)
-    if (PyDict_GetItem(then, key) != item) return false;
-  return true;
-}
-
-}  // namespace
-
-std::string Surroundings::restore() const {
-  std::string changed;
-  for (const Kept& kept : kept_) {
-    if (PyCell_Check(kept.container.ptr())) {
-      if (PyCell_GET(kept.container.ptr()) == kept.copy.ptr()) continue;
-      PyCell_Set(kept.container.ptr(), kept.copy.ptr());
-    } else {
-      if (same_items(kept.container.ptr(), kept.copy.ptr())) continue;
-      kept.container.attr("clear")();
-      kept.container.attr(PyList_Check(kept.container.ptr()) ? "extend" : "update")(kept.copy);
-    }
-    changed = kept.owner;
-  }
-  return changed;
 }
 
 }  // namespace tandem::python

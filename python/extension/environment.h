@@ -21,24 +21,4 @@ struct Environment {
   std::string name_of(const at::Tensor& tensor) const;
 };
 
-/// All attributes and variables as they are now, to be put back when a traced function changed some.
-class Surroundings {
- public:
-  explicit Surroundings(const Environment& environment);
-  /// Undoes what has changed; says what that was, or nothing.
-  std::string restore() const;
-
- private:
-  struct Kept {
-    py::object container, copy;              ///< a dict or a list; a cell with its contents
-    std::string owner;
-  };
-  void keep(py::handle object, const std::string& name);
-  void keep_function(const py::object& function);
-  void keep_attributes(const py::object& object, const std::string& name, const std::string& prefix);
-  void keep_container(const py::object& container, const std::string& owner);
-  std::vector<Kept> kept_;
-  std::vector<PyObject*> seen_;
-};
-
 }  // namespace tandem::python

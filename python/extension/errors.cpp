@@ -65,6 +65,11 @@ void bind_errors(py::module_& module) {
   for (py::object type : {py::object(error), py::object(unsupported), py::object(contract), py::object(cache)}) type.attr("__module__") = "tandem";
   host_location() = python_location;
   raise_in_host() = raise_in_python;
+  drop_garbage() = [] {
+    if (!Py_IsInitialized()) return;
+    py::gil_scoped_acquire gil;
+    PyGC_Collect();
+  };
 }
 
 }  // namespace tandem::python

@@ -42,6 +42,8 @@ void bind_options(py::module_& m) {
       .def_readwrite("partitioner", &Options::partitioner)
       .def_readwrite("memory_budget", &Options::memory_budget)
       .def_readwrite("keep_input_mutations", &Options::keep_input_mutations)
+      .def_readwrite("watched_calls", &Options::watched_calls)
+      .def_readwrite("must_compile", &Options::must_compile)
       .def_readwrite("debug_asserts", &Options::debug_asserts)
       .def_readwrite("record_locations", &Options::record_locations)
       .def_readwrite("name", &Options::name)
@@ -87,5 +89,6 @@ PYBIND11_MODULE(_C, m) {
   m.def("counters", &counters, "How often each thing happened in this process.");
   m.def("reset", &reset, py::call_guard<py::gil_scoped_release>());
   m.def("backends", &backends);
+  m.def("refuse", [](const std::string& reason) { refuse_for_good(reason); }, "Ends the trace that this thread is in: the function runs as it is.");
   m.def("is_tracing", [] { return Tracer::current() != nullptr; });
 }

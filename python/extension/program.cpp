@@ -1,14 +1,13 @@
 #include "program.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/SavedTensorHooks.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
-
-#include <cstring>
 
 #include "trace/failure.h"
 #include "trace/refuse.h"
 #include "trace/tracer.h"
+#include "trace/watcher.h"
 
 namespace tandem::python {
 namespace {
@@ -25,7 +24,6 @@ class WithoutSavedTensorHooks {
   at::impl::SavedTensorDefaultHooksTLS outer_;
 };
 
-/// Python turns our errors into its own, and programs may catch those; what cannot be traced stays refused.
 /// Dynamo compiles what Python calls, and would be given fakes.
 class WithoutDynamo {
  public:
@@ -40,54 +38,87 @@ class WithoutDynamo {
   py::object outer_;
 };
 
-/// Whether the innermost line of a traceback lies in a file with `folder` in its path.
-bool was_raised_in(const py::error_already_set& error, const char* folder) {
-  py::object trace = error.trace();
-  if (!trace) return false;
-  while (!trace.attr("tb_next").is_none()) trace = trace.attr("tb_next");
-  return std::string(py::str(trace.attr("tb_frame").attr("f_code").attr("co_filename"))).find(folder) != std::string::npos;
-}
 
-/// Tells whether the program has set the generator to another state, and sets it back.
-class UntouchedGenerator {
+/// Programs that ask torch.compiler.is_compiling() are told so.
+class Compiling {
  public:
-  UntouchedGenerator() : before_(generator_.get_state()) {}
-  bool restore() {
-    at::Tensor now = generator_.get_state();
-    if (std::memcmp(now.const_data_ptr(), before_.const_data_ptr(), now.nbytes()) == 0) return true;   // operators would be recorded
-    generator_.set_state(before_);
-    return false;
+  Compiling() { tell("enter"); }
+  ~Compiling() {
+    py::error_scope error;                   // that is on its way
+    tell("leave");
   }
 
  private:
-  at::Generator generator_ = at::detail::getDefaultCPUGenerator();
-  at::Tensor before_;
+  static void tell(const char* what) {
+    static PyObject* const module = py::module_::import("tandem._compiling").release().ptr();
+    py::handle(module).attr(what)();
+  }
 };
 
-py::object run_on_fakes(const py::object& original, const py::tuple& args, const py::dict& kwargs) {
+/// Whether the engine compares this call of the original with what it recorded.
+bool is_watched() { return Watcher::current() != nullptr; }
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// Python turns our errors into its own, and programs may catch those; what cannot be traced stays refused.
+py::object run_on_fakes(const Original& original, const py::tuple& args, const py::dict& kwargs) {
   last_failure() = nullptr;
   WithoutSavedTensorHooks hidden;
   WithoutDynamo undisturbed;
+  Compiling compiling;
   py::object result;
   try {
-    result = original(*args, **kwargs);
+    result = original.function(*args, **kwargs);
   } catch (py::error_already_set& error) {
-    try {
-      rethrow_refusal();
-    } catch (const RunEagerly&) {
-      throw;
-    } catch (const UnsupportedError& refusal) {
-      if (was_raised_in(error, "/torch/nn/")) throw RunEagerly(std::string("a module of torch's reads data: ") + refusal.what());
-      throw;
-    }
+    rethrow_refusal();
     if (error.matches(PyExc_RuntimeError) && asks_for_data(error.what())) refuse_data_access();
     if (error.matches(PyExc_RuntimeError) && std::string_view(error.what()).find("DispatchKey Fake") != std::string_view::npos)
       throw RunEagerly("the function calls something that makes tensors by the kind of another one (new_tensor, new)");
-    throw;
+    if (original.must_compile || !error.matches(PyExc_Exception)) throw;
+    // The original fails too, with what it does before that; or it would not have, had nobody told it that it is compiled.
+    throw KeepsState("it raised " + first_line(error.what()) + " while it was traced");
   }
   rethrow_refusal();
   return result;
 }
+
+/// Context variables that are set while this lives are so in a context of their own.
+class OwnContext {
+ public:
+  OwnContext() : outer_(py::reinterpret_steal<py::object>(PyContext_CopyCurrent())), own_(py::reinterpret_steal<py::object>(PyContext_Copy(outer_.ptr()))) {
+    if (PyContext_Enter(own_.ptr()) != 0) throw py::error_already_set();
+  }
+  ~OwnContext() {
+    py::error_scope error;                   // that is on its way
+    PyContext_Exit(own_.ptr());
+  }
+  /// The name of one that was set to something else, or nothing.
+  std::string changed() const {
+    for (py::handle item : own_.attr("items")()) {
+      py::tuple pair = py::reinterpret_borrow<py::tuple>(item);
+      if (!are_same(outer_.attr("get")(pair[0]).ptr(), pair[1].ptr())) return py::str(pair[0].attr("name"));
+    }
+    return {};
+  }
+
+ private:
+  py::object outer_, own_;
+};
+
+/// Numbers that are not torch's would be constants of compiled code.
+class HostRandomness {
+ public:
+  explicit HostRandomness(const std::vector<py::object>& generators) : before_(module().attr("remember")(py::cast(generators))) {}
+  /// Undoes draws; says whose numbers they were, or nothing.
+  std::string restore() const { return py::str(module().attr("put_back")(before_)); }
+
+ private:
+  static py::handle module() {
+    static PyObject* const imported = py::module_::import("tandem._randomness").release().ptr();
+    return imported;
+  }
+  py::object before_;
+};
 
 /// Compiled code repeats what was done to tensors, not what was done to lists, dicts and attributes.
 void refuse_changed_arguments(const py::tuple& args, const py::dict& kwargs, const Writer& before, Interned& interned) {
@@ -96,7 +127,7 @@ void refuse_changed_arguments(const py::tuple& args, const py::dict& kwargs, con
   after.write(kwargs.ptr());
   auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
   if (after.key != before.key || !std::equal(after.tensors.begin(), after.tensors.end(), before.tensors.begin(), before.tensors.end(), same))
-    throw RunEagerly("the function changes a list, dict or object that it was given");
+    throw KeepsState("the function changes a list, dict or object that it was given");
 }
 
 }  // namespace
@@ -105,6 +136,20 @@ PythonCall::PythonCall(const Original& original, const py::args& args, const py:
     : original_(original), args_(args), kwargs_(kwargs), objects_(objects), outer_(std::exchange(current_call, this)) {}
 PythonCall::~PythonCall() { current_call = outer_; }
 PythonCall* PythonCall::current() { return current_call; }
+
+Surroundings PythonCall::surroundings() const {
+  Surroundings::Roots roots{{original_.function, "self"}};
+  for (size_t i = 0; i < args_.size(); ++i) roots.emplace_back(args_[i], "argument " + std::to_string(i));
+  for (auto [name, value] : kwargs_) roots.emplace_back(py::reinterpret_borrow<py::object>(value), py::str(name));
+  for (py::handle root : original_.roots) roots.emplace_back(py::reinterpret_borrow<py::object>(root), "self");
+  return Surroundings(std::move(roots));
+}
+
+void PythonCall::run_original() {
+  std::optional<Compiling> compiling;
+  if (is_watched()) compiling.emplace();
+  result_ = original_.function(*args_, **kwargs_);
+}
 
 detail::Returned PythonCall::trace(const Tensors& fakes) const {
   Interned interned;
@@ -117,19 +162,25 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
   py::dict kwargs(build(kwargs_shape, next));
   before.write(args.ptr());
   before.write(kwargs.ptr());
-  Surroundings surroundings(environment());
-  UntouchedGenerator generator;
+  const Surroundings surroundings = this->surroundings();
+  const HostRandomness randomness(surroundings.generators());
   py::object result;
+  std::string variable;
   try {
-    result = run_on_fakes(original_.function, args, kwargs);
+    OwnContext context;
+    surroundings.guard_iterators();
+    result = run_on_fakes(original_, args, kwargs);
+    variable = context.changed();
   } catch (...) {
+    py::error_scope error;                   // that is on its way
     surroundings.restore();
-    generator.restore();
+    randomness.restore();
     throw;
   }
-  std::string changed = surroundings.restore();
-  if (!generator.restore()) throw RunEagerly("the function seeds the random number generator");
-  if (!changed.empty()) throw RunEagerly("the function changes " + changed);
+  const std::string changed = surroundings.restore(), drawn = randomness.restore();
+  if (!drawn.empty()) throw RunEagerly("the function draws numbers from " + drawn);
+  if (!changed.empty()) throw KeepsState("the function changes " + changed);
+  if (!variable.empty()) throw KeepsState("the function sets the context variable " + variable);
   refuse_changed_arguments(args, kwargs, before, interned);
   results.write(result.ptr(), &result_shape);
   if (std::string part = unseen_part(result_shape); !part.empty()) throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
@@ -148,6 +199,11 @@ detail::Returned run_current_call(const Tensors& tensors) {
   if (Tracer::current()) return PythonCall::current()->trace(tensors);
   PythonCall::current()->run_original();
   return {};
+}
+
+void refuse_for_good(const std::string& reason) {
+  last_failure() = std::make_exception_ptr(RunEagerly(reason));
+  throw RunEagerly(reason);
 }
 
 std::string name_capture(const at::Tensor& tensor) {

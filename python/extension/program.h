@@ -6,6 +6,7 @@
 #include <torch/csrc/Exceptions.h>
 
 #include "environment.h"
+#include "surroundings.h"
 
 namespace tandem::python {
 
@@ -13,6 +14,7 @@ namespace tandem::python {
 struct Original {
   py::object function;
   py::list roots;
+  bool must_compile = false;
 };
 
 /// One call on its way through the engine, on this thread.
@@ -27,10 +29,11 @@ class PythonCall {
 
   static PythonCall* current();
   /// Runs the original on the caller's own arguments.
-  void run_original() { result_ = original_.function(*args_, **kwargs_); }
+  void run_original();
   /// Runs it on fakes in their place.
   detail::Returned trace(const Tensors& fakes) const;
   Environment environment() const { return {original_.roots, objects_}; }
+  Surroundings surroundings() const;
 
  private:
   const Original& original_;
@@ -43,6 +46,8 @@ class PythonCall {
 
 /// The program that is run for the current call.
 detail::Returned run_current_call(const Tensors& tensors);
+/// Throws RunEagerly, which nobody between here and the engine can hide.
+[[noreturn]] void refuse_for_good(const std::string& reason);
 /// What the user calls a tensor that the current call captured, or an empty string.
 std::string name_capture(const at::Tensor& tensor);
 

@@ -199,6 +199,10 @@ void Writer::write_slice(PyObject* value) {
 }
 
 void Writer::write_opaque(PyObject* value) {
+  if (PyIter_Check(value)) {
+    eager_reason = std::string("an argument is an iterator, a ") + Py_TYPE(value)->tp_name + ", which a trace would use up";
+    return;
+  }
   if (Py_TYPE(value)->tp_richcompare == PyBaseObject_Type.tp_richcompare) {
     write_pointer('o', value);
     objects.push_back(borrowed(value));

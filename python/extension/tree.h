@@ -45,7 +45,9 @@ class Writer {
   std::string eager_reason;                  ///< why a call with these values is left to the original; empty when it need not be
   std::vector<std::string>* names = nullptr; ///< asked for: what the user calls each tensor
   std::string path;
+  std::vector<std::pair<size_t, std::string>>* labels = nullptr;   ///< asked for: what the user calls the part of the key that begins there
 
+  void label(const std::string& name) { labels->emplace_back(key.size(), name); }
   void write(PyObject* value, Shape* shape = nullptr);
   /// Sets eager_reason where this tensor's class may change what operators on it do.
   void check_class(PyObject* tensor, const char* whose);

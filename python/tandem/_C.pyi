@@ -2,7 +2,7 @@
 
 from collections.abc import Callable as Function
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -151,6 +151,8 @@ class Options:
     partitioner: str
     memory_budget: float
     keep_input_mutations: bool
+    watched_calls: bool
+    must_compile: bool
     debug_asserts: bool
     record_locations: bool
     name: str
@@ -174,4 +176,5 @@ def counters() -> dict[str, int]: ...
 def reset() -> None: ...
 def backends() -> list[str]: ...
 def partition_default(joint: Joint) -> Partition: ...
+def refuse(reason: str) -> NoReturn: ...
 def is_tracing() -> bool: ...

@@ -10,7 +10,10 @@ from . import _C
 from ._module import CompiledModule, compile_module
 from ._signature import roots_of
 
-_PLAIN = ("backend", "cudagraphs", "partitioner", "memory_budget", "keep_input_mutations", "debug_asserts", "record_locations", "name", "max_signatures")
+_PLAIN = (
+    "backend", "cudagraphs", "partitioner", "memory_budget", "keep_input_mutations", "watched_calls", "must_compile", "debug_asserts", "record_locations", "name",
+    "max_signatures",
+)
 _FUNCTIONS = ("fw_compiler", "bw_compiler", "inference_compiler", "partition_fn")
 
 
@@ -91,6 +94,8 @@ def compile(
     partitioner: str = "default",
     memory_budget: float = 1.0,
     keep_input_mutations: bool = True,
+    watched_calls: bool = True,
+    must_compile: bool = False,
     debug_asserts: bool = False,
     record_locations: bool = False,
     name: str | None = None,
@@ -108,12 +113,16 @@ def compile(
     Tensors may sit in nested lists, tuples, dicts and dataclasses; everything that is no tensor is part of the signature: another value is
     another trace. Modules that the function reaches by itself (`self`, its closure, globals, `watch`) are read live at every call; what lists and
     dicts in its closure and globals hold is not.
+
+    A program that looks at its data, or keeps state that compiled code would not keep, runs as it is and says so once; `must_compile` makes that an
+    UnsupportedError. Calls 2, 3, 5, 9, 17 ... of a signature run the original and compare its operators with what was compiled, unless `watched_calls` is
+    false.
     """
     options: dict[str, Any] = {
         "backend": backend, "cudagraphs": cudagraphs, "partitioner": partitioner, "memory_budget": memory_budget,
-        "keep_input_mutations": keep_input_mutations, "debug_asserts": debug_asserts, "record_locations": record_locations, "watch": list(watch),
-        "max_signatures": max_signatures, "fw_compiler": fw_compiler, "bw_compiler": bw_compiler, "inference_compiler": inference_compiler,
-        "partition_fn": partition_fn, "decompositions": decompositions, "cache": cache,
+        "keep_input_mutations": keep_input_mutations, "watched_calls": watched_calls, "must_compile": must_compile, "debug_asserts": debug_asserts,
+        "record_locations": record_locations, "watch": list(watch), "max_signatures": max_signatures, "fw_compiler": fw_compiler,
+        "bw_compiler": bw_compiler, "inference_compiler": inference_compiler, "partition_fn": partition_fn, "decompositions": decompositions, "cache": cache,
     }
     if name is not None:
         options["name"] = name

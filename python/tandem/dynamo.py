@@ -10,14 +10,47 @@ from ._compile import make_options
 
 
 def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None, mode: str | None = None) -> Callable[..., Any]:
-    """The compiled form of one graph of Dynamo's; `options` are the keywords of tandem.compile."""
+    """The compiled form of one graph of Dynamo's; `options` are the keywords of tandem.compile. A graph that cannot be compiled runs as it is."""
     if mode not in (None, "default"):
         raise TypeError(f"torch.compile(backend='tandem') has no mode {mode!r}; use options={{...}} with the keywords of tandem.compile")
+    numbers = _take_numbers(module)
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
             _ = part.code  # written at its first use, which during a trace would count as a change of the module
-    function = _C.Callable(module, [module], make_options(options or {}, module))
-    return torch._dynamo.disable(function)
+    # Dynamo checks at every call that the program is the one that the graph was made of.
+    function = _C.Callable(module.forward, [module], make_options({"name": _name(), "watched_calls": False, **(options or {})}, module))
+    return torch._dynamo.disable(_with_numbers(function, numbers) if numbers else function)
+
+
+def _name() -> str:
+    compile_id = torch._guards.CompileContext.current_compile_id()
+    return f"graph {compile_id} of torch.compile" if compile_id else "graph of torch.compile"
+
+
+def _take_numbers(module: torch.fx.GraphModule) -> list[int]:
+    """Dynamo hands over Python numbers that change as tensors, of which the graph asks `item()`. Such an input becomes the number itself; says which ones did."""
+    numbers = []
+    for position, given in enumerate(module.graph.find_nodes(op="placeholder")):
+        asked = list(given.users)
+        if not asked or any((user.op, user.target, user.args) != ("call_method", "item", (given,)) for user in asked):
+            continue
+        for user in asked:
+            user.replace_all_uses_with(given)
+            module.graph.erase_node(user)
+        numbers.append(position)
+    if numbers:
+        module.recompile()
+    return numbers
+
+
+def _with_numbers(function: Callable[..., Any], numbers: list[int]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        given = list(args)
+        for position in numbers:
+            given[position] = given[position].item()
+        return function(*given)
+
+    return call
 
 
 backend.reset = _C.reset  # type: ignore[attr-defined]

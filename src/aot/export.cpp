@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "aot/replay.h"
 #include "aot/functionalize.h"
 #include "aot/joint.h"
 #include "ops/facts.h"
@@ -11,6 +12,13 @@
 
 namespace tandem::detail {
 namespace {
+
+/// Raised as RunEagerly is: there is nothing to export.
+void refuse_state(const Traced& traced) {
+  if (traced.kept.empty()) return;
+  give_data(*traced.tracer, traced.kept);
+  throw RunEagerly("the function keeps " + describe_kept(traced) + ", beyond the call");
+}
 
 class Exporter {
  public:
@@ -26,7 +34,8 @@ class Exporter {
     refuse_duplicates(all);
     Program with_state = [&program, skip = state_tensors_.size()](const Tensors& in) { return program(Tensors(in.begin() + int64_t(skip), in.end())); };
     try {
-      traced_ = trace_forward(with_state, all, false);
+      traced_ = trace_forward(with_state, all);
+      refuse_state(traced_);
     } catch (const RunEagerly& reason) {
       throw UnsupportedError(std::string("export: ") + reason.what());
     }
@@ -156,7 +165,8 @@ Exported export_program(const Program& program, const std::shared_ptr<torch::nn:
 
 Joint export_program_with_tangents(const Program& program, const Tensors& example) {
   try {
-    Traced traced = trace_forward(program, example, false);
+    Traced traced = trace_forward(program, example);
+    refuse_state(traced);
     Plan plan = plan_calls(traced, {}, false);
     const Order order = first_order(traced, plan);
     auto joint = make_joint_graph(traced, plan, order, expected_variant(order));

@@ -5,24 +5,43 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <set>
-
+#include "aot/replay.h"
 #include "base/counters.h"
 #include "base/history.h"
+#include "base/host.h"
+#include "ops/facts.h"
+#include "trace/boundaries.h"
 #include "trace/custom_edges.h"
 #include "trace/refuse.h"
+#include "trace/seed_watch.h"
 
 namespace tandem {
 namespace {
 
-/// A gradient inside the function: autograd may not know a captured tensor by its fake, nor that nobody reads what was written.
-bool comes_from_autograd(std::string_view error) {
-  static constexpr std::string_view complaints[] = {"does not require grad", "appears to not have been used in the graph", "has been modified by an inplace operation"};
-  return std::any_of(std::begin(complaints), std::end(complaints), [&](std::string_view complaint) { return error.find(complaint) != error.npos; });
-}
+/// The gradients of some leaves as they are now.
+class Gradients {
+ public:
+  explicit Gradients(const Tensors& leaves) {
+    for (const at::Tensor& leaf : leaves)
+      if (leaf.is_leaf()) kept_.emplace_back(leaf, leaf.grad());
+  }
+  /// Whether one had to be put back.
+  bool restore() const {
+    bool changed = false;
+    for (const auto& [leaf, gradient] : kept_) {
+      if (leaf.grad().is_same(gradient)) continue;
+      leaf.mutable_grad() = gradient;
+      changed = true;
+    }
+    return changed;
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
+};
 
 /// Captured tensors as they were before the program asked them to require grad or set their gradients; empty when it did neither.
-std::string give_back_captures(const Tracer& tracer) {
+std::string give_back_captures(const Tracer& tracer, const Gradients& gradients) {
   std::string changed;
   for (const TracedInput& input : tracer.inputs()) {
     if (!input.captured || !input.real.defined() || !input.real.is_leaf()) continue;
@@ -35,7 +54,7 @@ std::string give_back_captures(const Tracer& tracer) {
       changed = "the gradient";
     }
   }
-  return changed;
+  return gradients.restore() ? "the gradient" : changed;
 }
 
 /// What a program does to its inputs besides operators: seen afterwards, and left to eager.
@@ -49,8 +68,8 @@ void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
 }
 
 /// Views of a captured tensor require grad with it, so all captures are given back before anything is looked at.
-void refuse_unseen_effects(const Tracer& tracer) {
-  if (std::string changed = give_back_captures(tracer); !changed.empty()) throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
+void refuse_unseen_effects(const Tracer& tracer, const Gradients& gradients) {
+  if (std::string changed = give_back_captures(tracer, gradients); !changed.empty()) throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
   for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
 }
 
@@ -61,28 +80,14 @@ void refuse_views_that_start_to_require_grad(const Tracer& tracer) {
       throw RunEagerly("an input that is a view of another tensor starts to require grad");
 }
 
-/// Fakes of inputs do not know that one is a view of another.
-void refuse_inputs_that_share_memory(const Tracer& tracer, const std::string& said) {
-  std::set<int32_t> storages;
-  for (const TracedInput& input : tracer.inputs())
-    if (!storages.insert(tracer.graph().meta(input.value).storage).second) throw RunEagerly("it is given tensors that share memory, and cannot be traced: " + said);
-}
-
 /// Where an error may come from what fakes do not know, eager knows better, or says the same.
-detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arguments, const Tracer& tracer) {
+detail::Returned run_on_fakes(const detail::Program& program, const Tensors& arguments) {
   try {
     return program(arguments);
   } catch (const c10::Error& error) {
-    refuse_unseen_effects(tracer);
     const std::string said = error.what_without_backtrace();
     if (asks_for_data(said)) refuse_data_access();
-    if (comes_from_autograd(said)) throw RunEagerly("autograd inside the function refuses a gradient: " + said);
-    refuse_views_that_start_to_require_grad(tracer);
-    refuse_inputs_that_share_memory(tracer, said);
-    throw;
-  } catch (const UnsupportedError&) {
-    give_back_captures(tracer);
-    throw;
+    throw RunEagerly("libtorch refuses an operator while the function is traced: " + said);
   }
 }
 
@@ -116,30 +121,132 @@ void settle_histories(const Traced& traced) {
   }
 }
 
-}  // namespace
+std::vector<const c10::TensorImpl*> references_of(const Traced& traced, const std::vector<TracedMember>* members) {
+  std::vector<const c10::TensorImpl*> held;
+  for (const at::Tensor& argument : traced.arguments) held.push_back(argument.unsafeGetTensorImpl());
+  for (const at::Tensor& output : traced.outputs) held.push_back(output.unsafeGetTensorImpl());
+  if (members)
+    for (const TracedMember& member : *members) held.push_back(member.fake.unsafeGetTensorImpl());
+  return held;
+}
 
-Traced trace_forward(const detail::Program& program, const Tensors& arguments, bool record_locations) {
-  count("trace");
-  Traced traced;
-  traced.tracer = std::make_unique<Tracer>(record_locations);
+/// Nothing of a trace stays in the user's objects, also where the program failed.
+void leave_no_fakes(Traced& traced, const std::vector<TracedMember>* members) {
+  at::autocast::clear_cache();
+  if (drop_garbage()) drop_garbage()();
+  give_data(*traced.tracer, traced.tracer->owned_by_program(references_of(traced, members)));
+}
+
+/// Besides what can be counted.
+bool owns_fakes_in_its_history(const Traced& traced) {
+  if (traced.tracer->met_saved_tensor_hooks() || traced.tracer->met_view_functions()) return true;
+  Tensors ends = traced.outputs;
+  for (const TracedInput& input : traced.tracer->inputs()) ends.push_back(input.visible);
+  std::vector<torch::autograd::Node*> nodes;
+  try {
+    nodes = nodes_behind(ends);
+  } catch (const c10::Error&) {
+    return true;                             // a view whose history nobody may ask for
+  }
+  return std::any_of(nodes.begin(), nodes.end(), [](torch::autograd::Node* node) { return runs_own_code(*node) && !is_boundary(*node); });
+}
+
+void run_traced(const detail::Program& program, Traced& traced) {
   Tracer& tracer = *traced.tracer;
-  traced.arguments = tracer.add_arguments(arguments);
   // Casts that autocast remembers must not outlive the trace, nor may it see those from before.
   at::autocast::clear_cache();
   tracer.record([&] {
-    detail::Returned returned = run_on_fakes(program, traced.arguments, tracer);
+    detail::Returned returned = run_on_fakes(program, traced.arguments);
     traced.structure = std::move(returned.structure);
     for (at::Tensor& output : returned.tensors)
       traced.outputs.push_back(!output.defined() || as_fake(output) ? std::move(output) : tracer.twin(output));
   });
   at::autocast::clear_cache();
-  for (const at::Tensor& output : traced.outputs)
-    if (output.defined()) tracer.settle_output(output);
-  refuse_unseen_effects(tracer);
-  refuse_views_that_start_to_require_grad(tracer);
-  settle_histories(traced);
+}
+
+/// Contexts of custom functions and hooks own fakes as well, and go with the history that they belong to: so the program is traced once more, and the history dropped.
+bool outlives_its_history(const detail::Program& program, const Tensors& arguments) {
+  Traced traced;
+  traced.tracer = std::make_unique<Tracer>(false);
+  traced.arguments = traced.tracer->add_arguments(arguments);
+  try {
+    run_traced(program, traced);
+  } catch (const Error&) {
+    // It comes upon what the first trace left.
+    leave_no_fakes(traced, nullptr);
+    return true;
+  }
+  traced.arguments.clear();
+  traced.outputs.clear();
+  traced.tracer->drop_fakes();
+  if (drop_garbage()) drop_garbage()();
+  const std::vector<FakePtr> alive = traced.tracer->owned_by_program({});
+  give_data(*traced.tracer, alive);
+  return !alive.empty();
+}
+
+/// What owns a fake besides the trace is the program's state, unless it is garbage or belongs to the history.
+void find_kept(const detail::Program& program, const Tensors& arguments, Traced& traced, const std::vector<TracedMember>* members) {
+  traced.kept = traced.tracer->owned_by_program(references_of(traced, members));
+  if (traced.kept.empty()) return;
+  if (drop_garbage()) {
+    traced.kept.clear();
+    drop_garbage()();
+    traced.kept = traced.tracer->owned_by_program(references_of(traced, members));
+  }
+  if (!traced.kept.empty() && !members && owns_fakes_in_its_history(traced) && !outlives_its_history(program, arguments)) traced.kept.clear();
+}
+
+}  // namespace
+
+Traced trace_forward(const detail::Program& program, const Tensors& arguments, const TraceRequest& request) {
+  if (!request.is_check) count("trace");
+  Traced traced;
+  traced.tracer = std::make_unique<Tracer>(request.record_locations);
+  Tracer& tracer = *traced.tracer;
+  traced.arguments = tracer.add_arguments(arguments);
+  const Gradients gradients(request.leaves);
+  SeedWatch seeds(arguments);
+  tracer.ask_for_seeds(&seeds);
+  try {
+    run_traced(program, traced);
+    for (const at::Tensor& output : traced.outputs)
+      if (output.defined()) tracer.settle_output(output);
+  } catch (...) {
+    give_back_captures(tracer, gradients);
+    leave_no_fakes(traced, request.members);
+    throw;
+  }
+  tracer.ask_for_seeds(nullptr);
+  tracer.leave_outside_histories();
   traced.forward_nodes = tracer.graph().nodes().size();
+  find_kept(program, arguments, traced, request.members);
+  try {
+    if (seeds.was_set()) throw RunEagerly("the function seeds a random number generator, or sets its state");
+    refuse_unseen_effects(tracer, gradients);
+    refuse_views_that_start_to_require_grad(tracer);
+    if (traced.kept.empty()) settle_histories(traced);
+    else tracer.take_snapshots();
+  } catch (...) {
+    give_back_captures(tracer, gradients);
+    give_data(tracer, traced.kept);
+    throw;
+  }
   return traced;
+}
+
+std::string describe_kept(const Traced& traced) {
+  const Graph& graph = traced.tracer->graph();
+  const Value value = traced.kept[0]->value;
+  std::string text = "a tensor of sizes [";
+  for (int64_t size : traced.kept[0]->sizes()) text += (text.back() == '[' ? "" : ", ") + std::to_string(size);
+  text += "]";
+  for (const Node& node : graph.nodes()) {
+    bool made_here = false;
+    for_each_result(node, [&](Value result) { made_here = made_here || result == value; });
+    if (made_here) return text + ", made by " + full_name(node.op) + (node.location.empty() ? "" : " at " + node.location);
+  }
+  return text + ", which it was given";
 }
 
 }  // namespace tandem

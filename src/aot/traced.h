@@ -30,10 +30,22 @@ struct Traced {
   std::shared_ptr<const void> structure;
   size_t forward_nodes = 0;
   std::vector<TracedMember> members = {};
+  std::vector<FakePtr> kept = {};            ///< fakes that the program still owns: whoever traced it turns them into real tensors
+};
+
+/// What is known before a trace.
+struct TraceRequest {
+  bool record_locations = false;
+  const std::vector<TracedMember>* members = nullptr;   ///< those that the program makes of its arguments before it starts
+  Tensors leaves = {};                       ///< that the program is known to reach: it may clear their gradients before it uses them
+  bool is_check = false;                     ///< compared with a trace of before, and dropped
 };
 
 /// Runs `program` once on fakes of `arguments`, in the modes of the calling thread. Real tensors, generators and the program's captures stay as they were.
-Traced trace_forward(const detail::Program& program, const Tensors& arguments, bool record_locations);
+Traced trace_forward(const detail::Program& program, const Tensors& arguments, const TraceRequest& request = {});
+
+/// The first tensor that the program kept, in words.
+std::string describe_kept(const Traced& traced);
 
 /// One step in making what the caller gets: number `step` of the views that lead to output `output`, or the whole output where there are none.
 struct OutputStep {

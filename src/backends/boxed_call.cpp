@@ -1,17 +1,8 @@
 #include "backends/calls.h"
+#include "graph/boxing.h"
 
 namespace tandem {
 namespace {
-
-/// How an argument that is a list of tensors is boxed.
-enum class ListKind : uint8_t { Tensors, OptionalTensors };
-
-ListKind list_kind(const c10::Argument& argument) {
-  c10::TypePtr type = argument.type();
-  if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
-  auto list = type->cast<c10::ListType>();
-  return list && list->getElementType()->kind() == c10::TypeKind::OptionalType ? ListKind::OptionalTensors : ListKind::Tensors;
-}
 
 /// A tensor that is not there is None where the schema allows it, else an undefined tensor.
 c10::IValue box(const TensorSlot& slot, bool optional, at::Tensor* registers) {
@@ -20,8 +11,8 @@ c10::IValue box(const TensorSlot& slot, bool optional, at::Tensor* registers) {
   return tensor;
 }
 
-c10::IValue box(const std::vector<TensorSlot>& slots, ListKind kind, at::Tensor* registers) {
-  if (kind == ListKind::Tensors) {
+c10::IValue box(const std::vector<TensorSlot>& slots, bool of_optionals, at::Tensor* registers) {
+  if (!of_optionals) {
     c10::List<at::Tensor> list;
     list.reserve(slots.size());
     for (const TensorSlot& slot : slots) list.push_back(slot.take(registers));
@@ -48,8 +39,8 @@ class BoxedCall final : public Call {
  public:
   explicit BoxedCall(CallSite site) : site_(std::move(site)) {
     for (const c10::Argument& argument : site_.op.schema().arguments()) {
-      list_kinds_.push_back(list_kind(argument));
-      optional_.push_back(argument.type()->kind() == c10::TypeKind::OptionalType);
+      of_optionals_.push_back(is_list_of_optionals(argument));
+      optional_.push_back(is_optional(argument));
     }
   }
 
@@ -67,7 +58,7 @@ class BoxedCall final : public Call {
       const ArgumentSlot& argument = site_.arguments[i];
       if (auto* slot = std::get_if<TensorSlot>(&argument)) stack.push_back(box(*slot, optional_[i], registers));
       else if (auto* constant = std::get_if<c10::IValue>(&argument)) stack.push_back(*constant);
-      else stack.push_back(box(std::get<std::vector<TensorSlot>>(argument), list_kinds_[i], registers));
+      else stack.push_back(box(std::get<std::vector<TensorSlot>>(argument), of_optionals_[i], registers));
     }
   }
 
@@ -79,8 +70,7 @@ class BoxedCall final : public Call {
   }
 
   CallSite site_;
-  std::vector<ListKind> list_kinds_;
-  std::vector<bool> optional_;
+  std::vector<bool> of_optionals_, optional_;
 };
 
 }  // namespace

@@ -26,6 +26,14 @@ auto make_node(Arguments&&... arguments) {
   }
 }
 
+/// The reference that a host language's object for a tensor has on it, where nobody but the tensor itself keeps that object; of a tensor that has other owners.
+inline size_t references_of_wrapper(const c10::TensorImpl& impl) {
+  return [](const auto& slot) -> size_t {
+    if constexpr (requires { slot.has_unique_reference(); }) return slot.has_unique_reference();
+    else return 0;
+  }(*impl.pyobj_slot());
+}
+
 /// Whether a write to one of them counts as a write to the other. The counter is one pointer that libtorch shows to nobody.
 inline bool have_one_version(const at::Tensor& a, const at::Tensor& b) {
   const c10::VariableVersion &first = a.unsafeGetTensorImpl()->version_counter(), &second = b.unsafeGetTensorImpl()->version_counter();

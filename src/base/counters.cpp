@@ -15,7 +15,7 @@ struct Counter {
   std::atomic<uint64_t> value = 0;
 };
 
-std::array<Counter, 20> table{{
+std::array<Counter, 22> table{{
     {"trace"},
     {"joint_trace"},
     {"partition"},
@@ -26,6 +26,8 @@ std::array<Counter, 20> table{{
     {"backward_variant"},
     {"signature_evicted"},
     {"fallback_shapes"},
+    {"ran_uncompiled"},
+    {"promise_broken"},
     {"cache_hit"},
     {"cache_miss"},
     {"cache_bypass"},

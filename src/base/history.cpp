@@ -33,6 +33,14 @@ bool is_generated(const torch::autograd::Node& node) {
          all(text.substr(0, at), [](int c) { return std::isalpha(c); }) && all(text.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
 }
 
+bool runs_own_code(torch::autograd::Node& node) {
+  if (has_hooks(node)) return true;
+  if (is_generated(node)) return false;
+  // What libtorch writes by hand is called after its class; so is what it makes of a custom function.
+  const std::string name = node.name();
+  return !name.starts_with("torch::autograd::") || name.starts_with("torch::autograd::CppNode");
+}
+
 bool has_hooks(torch::autograd::Node& node) { return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty(); }
 
 }  // namespace tandem

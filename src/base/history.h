@@ -14,6 +14,9 @@ std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& 
 /// Whether a node is libtorch's own, made by one of its operators, and no custom function's.
 bool is_generated(const torch::autograd::Node& node);
 
+/// Whether code of the user's runs with a node: a custom function's, or hooks.
+bool runs_own_code(torch::autograd::Node& node);
+
 /// Whether somebody registered code that runs with the node.
 bool has_hooks(torch::autograd::Node& node);
 

@@ -7,4 +7,9 @@ std::function<void(const Error&)>& raise_in_host() {
   return *raise;
 }
 
+std::function<void()>& drop_garbage() {
+  static auto* drop = new std::function<void()>;
+  return *drop;
+}
+
 }  // namespace tandem

@@ -10,4 +10,7 @@ namespace tandem {
 /// Where such a language sets how an error in a backward, which reaches it through libtorch's engine, becomes one of its own: throws, or returns when it cannot.
 std::function<void(const Error&)>& raise_in_host();
 
+/// Where such a language sets how objects that only refer to each other are dropped now; empty where there is none.
+std::function<void()>& drop_garbage();
+
 }  // namespace tandem

@@ -124,6 +124,7 @@ void add_bench(CLI::App& app) {
   command->add_flag("--json", options->json, "One JSON object a line");
   command->add_flag("--overhead", options->overhead, "Costs per recorded node and per compiled call instead");
   command->add_flag("--linear", options->linear, "Compile time per node of gpt with 4 to 64 layers instead");
+  command->add_flag("--promise", options->promise, "Loops whose sizes keep changing, and watched calls, over eager instead");
   command->add_flag("--warm-start", options->warm_start, "Compiling gpt with 12 layers of width 768, and loading it in new processes from the folder and from a bundle, instead");
   command->add_flag("--wide", options->wide, "For child processes of this program")->group("");
   command->add_flag("--first-step", options->first_step, "For child processes of this program")->group("");
@@ -135,6 +136,7 @@ void add_bench(CLI::App& app) {
     if (chosen.backends.empty()) chosen.backends = {Options{}.backend};
     if (chosen.overhead) print_overhead(chosen);
     else if (chosen.linear) print_linear(chosen);
+    else if (chosen.promise) print_promise(chosen);
     else if (chosen.warm_start) print_warm_start(chosen);
     else print_models(chosen);
   });

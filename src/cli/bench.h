@@ -20,7 +20,7 @@ struct BenchOptions {
   double seconds = 10;
   int64_t layers = 0;
   bool peers = false, json = false;
-  bool overhead = false, linear = false, warm_start = false, first_step = false;   ///< something else than the models is measured
+  bool overhead = false, linear = false, promise = false, warm_start = false, first_step = false;   ///< something else than the models is measured
   bool wide = false;                        ///< of a first step: not the model, but wide_gpt
 };
 
@@ -35,6 +35,9 @@ void print_overhead(const BenchOptions& options);
 
 /// What compiling the gpt of print_overhead takes, and what loading it does: from the folder that the compile left, and from a bundle imported into an empty one.
 void print_warm_start(const BenchOptions& options);
+
+/// What keeping the promise costs: training loops whose sizes keep changing, and calls that are watched, over eager.
+void print_promise(const BenchOptions& options);
 
 /// Compile time per node of gpt from 4 to 64 layers.
 void print_linear(const BenchOptions& options);

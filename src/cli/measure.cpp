@@ -31,7 +31,7 @@ Contest::Contest(bench::Benchmark benchmark, c10::Device device, const std::stri
       device_(device),
       parameters_(bench::parameters(benchmark_)),
       compiled_(compile([loss = benchmark_.loss](const Tensors& inputs) { return Tensors{loss(inputs)}; },
-                        {.backend = backend, .name = benchmark_.name, .watch = {benchmark_.module}})),
+                        {.backend = backend, .watched_calls = false, .name = benchmark_.name, .watch = {benchmark_.module}})),
       compiled_loss_([compiled = compiled_](const Tensors& inputs) { return compiled(inputs)[0]; }) {}
 
 double Contest::timed_step(const Loss& loss) {

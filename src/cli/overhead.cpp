@@ -64,7 +64,7 @@ void print_overhead(const BenchOptions& options) {
   const auto place = at::TensorOptions(at::kFloat).device(device);
   const Tensors plain{at::rand({1}, place), at::rand({1}, place)};
   const Callable add = [](const Tensors& in) { return Tensors{in[0] + in[1]}; };
-  const Compiled compiled_add = compile(add, {.backend = options.backends[0]});
+  const Compiled compiled_add = compile(add, {.backend = options.backends[0], .watched_calls = false});
   std::vector<double> calls;
   {
     at::NoGradGuard without_grad;
@@ -72,7 +72,7 @@ void print_overhead(const BenchOptions& options) {
   }
   const Tensors leaves{at::rand({1}, place).requires_grad_(), at::rand({1}, place).requires_grad_()};
   const Callable ten = ten_operators;
-  const Compiled compiled_ten = compile(ten, {.backend = options.backends[0]});
+  const Compiled compiled_ten = compile(ten, {.backend = options.backends[0], .watched_calls = false});
   auto forward_backward = [&](const auto& function) {
     function(leaves)[0].backward();
     bench::drop_gradients(leaves);

@@ -11,6 +11,7 @@
 #include "frontend/script_call.h"
 #include "trace/failure.h"
 #include "trace/tracer.h"
+#include "trace/watcher.h"
 
 namespace tandem {
 namespace {
@@ -76,7 +77,7 @@ void refuse_changed_arguments(const Script& script, const std::vector<IValue>& a
   write_arguments(script, arguments, after);
   auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
   if (after.rest != before.rest || !std::equal(after.tensors.begin(), after.tensors.end(), before.tensors.begin(), before.tensors.end(), same))
-    throw UnsupportedError(script.schema().name() + " changes a list or dict that it was given, which compiled code would not repeat; return the changed one instead.");
+    throw CannotRun(script.schema().name() + " changes a list or dict that it was given, which compiled code would not repeat; return the changed one instead.");
 }
 
 IValue trace_script(const Script& script, const std::vector<IValue>& arguments) {
@@ -91,7 +92,7 @@ IValue trace_script(const Script& script, const std::vector<IValue>& arguments) 
     throw;
   }
   if (std::string name = script.attributes.restore(attributes); !name.empty())
-    throw UnsupportedError(script.schema().name() + " assigns to the attribute '" + name + "', which compiled code would not repeat; change a tensor in place (" + name + ".copy_(...)) instead.");
+    throw KeepsState(script.schema().name() + " assigns to the attribute '" + name + "', which compiled code would not repeat; change a tensor in place (" + name + ".copy_(...)) instead.");
   refuse_changed_arguments(script, arguments, before);
   return result;
 }
@@ -107,7 +108,9 @@ std::vector<IValue> build_arguments(const std::vector<ScriptLayout>& layout, con
 detail::Program make_script_program(std::shared_ptr<const Script> script, std::vector<ScriptLayout> layout) {
   return [script = std::move(script), layout = std::move(layout)](const Tensors& tensors) -> detail::Returned {
     std::vector<IValue> arguments = build_arguments(layout, tensors);
-    IValue result = Tracer::current() ? trace_script(*script, arguments) : script->method(std::move(arguments));
+    IValue result = Tracer::current()    ? trace_script(*script, arguments)
+                    : Watcher::current() ? interpret(*script, arguments)
+                                         : script->method(std::move(arguments));
     Writer writer;
     std::vector<std::string> names;
     writer.names = &names;

@@ -81,6 +81,8 @@ void Derivative::keep_for_next_order(const Again& partition_again) {
     NextOrder next = recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
     missing = missing_values(with_passes(std::move(next.joint)), {joint(), halves_.saved});
+  } catch (const NoNextOrder&) {
+    // It says so when it is asked for.
   } catch (const UnsupportedError& reason) {
     // Eager may be asked for the next order as well as for this one.
     if (number_ == 1) throw RunEagerly(std::string("its second derivative cannot be compiled: ") + reason.what());

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "aot/replay.h"
 #include "base/counters.h"
 #include "base/log.h"
 #include "runtime/wrappers.h"
@@ -38,10 +39,15 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
     try {
       compile_for(request, arguments);
       if (!captures_are_alive()) throw RunEagerly("a tensor that the function captured was gone when its trace ended");
-    } catch (const RunEagerly& reason) {
+    } catch (const CannotRun&) {
+      throw;
+    } catch (const UnsupportedError& reason) {
       eager_reason = reason.what();
+      looks_at_data = !dynamic_cast<const RunEagerly*>(&reason);
+      gets_second_chance = !request.is_second_chance && dynamic_cast<const KeepsState*>(&reason);
     }
   }
+  if (!eager_reason.empty() && options_.must_compile) throw UnsupportedError(options_.name + (options_.name.empty() ? "" : ": ") + eager_reason);
   if (!eager_reason.empty()) {
     log("compile", options_.name + ": runs as it is: " + eager_reason);
     remembered_.bypass_uncompiled(eager_reason);
@@ -71,7 +77,7 @@ void Entry::compile_for(const CompileRequest& request, const Tensors& arguments)
   if (!bases) throw RunEagerly("tensors that share memory which the function writes are views of nothing in common");
   const detail::Program program = bases_->program(request.program, members, members_);
   try {
-    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, request.graph_id, request.only_key}, bases_->arguments(*bases, arguments));
+    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, request.leaves, request.graph_id, request.only_key, request.runs, request.is_second_chance, request.says_where}, bases_->arguments(*bases, arguments));
   } catch (const c10::Error& error) {
     // The program itself ran without, a moment ago.
     throw RunEagerly(std::string("it cannot be traced as a function of what its inputs are views of: ") + error.what_without_backtrace());
@@ -87,15 +93,16 @@ void Entry::merge_overlapping(const OverlappingWrites& overlap) {
   bases_.emplace(inputs, overlap.inputs, input_of_argument_, input_names_);
   for (const Group& group : bases_->groups())
     for (const Member& member : group.members)
-      if (inputs[member.input].captured) captured_members_.emplace_back(inputs[member.input].real.getIntrusivePtr());
+      if (inputs[member.input].captured) captured_members_.emplace_back(inputs[member.input].real);
 }
 
 void Entry::trace_and_plan(const CompileRequest& request, const Tensors& arguments) {
   {
     Stopwatch watch(trace_seconds_);
-    traced_ = trace_forward(request.program, arguments, options_.record_locations);
+    traced_ = trace_forward(request.program, arguments, {options_.record_locations || request.says_where, bases_ ? &members_ : nullptr, request.leaves});
     traced_.members = std::move(members_);
   }
+  if (!traced_.kept.empty()) hand_over_kept(request);
   // Another call may pass another tensor there, while the captured one stays.
   for (const TracedInput& input : traced_.tracer->inputs())
     if (input.also_captured) throw RunEagerly("an argument is also captured by the function");
@@ -111,6 +118,21 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   }
   wrappers = make_wrappers(*this);
   traced_.tracer->release_real_tensors();
+}
+
+/// Compiled code would not make it anew. The program has run once for this call already, so its record is run rather than the program once more.
+void Entry::hand_over_kept(const CompileRequest& request) {
+  const std::string reason = "it keeps " + describe_kept(traced_) + ", beyond the call";
+  const bool may_run = request.runs && !options_.must_compile;
+  try {
+    if (may_run && can_be_replayed(traced_)) replayed = detail::Returned{replay(traced_), traced_.structure};
+    else give_data(*traced_.tracer, traced_.kept);
+  } catch (...) {
+    give_data(*traced_.tracer, traced_.kept);
+    throw;
+  }
+  traced_ = {};
+  throw KeepsState(reason);
 }
 
 bool Entry::look_up() {
@@ -239,8 +261,8 @@ std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t
 
 Explanation Entry::explain() {
   Explanation e;
-  e.eager_reason = eager_reason;
-  if (!eager_reason.empty()) {
+  e.eager_reason = reason_to_run_as_it_is();
+  if (!e.eager_reason.empty()) {
     e.cache_state = remembered_.state();
     e.bypass_reason = remembered_.reason();
     return e;
@@ -261,30 +283,6 @@ Explanation Entry::explain() {
   e.trace_seconds = trace_seconds_;
   e.compile_seconds = compile_seconds_;
   return e;
-}
-
-Traced Entry::trace_again(const detail::Program& program, const Tensors& arguments) const {
-  if (!bases_) return trace_forward(program, arguments, false);
-  const Tensors members = bases_->members(arguments, *alive(captured_members_));
-  std::vector<TracedMember> seen;
-  return trace_forward(bases_->program(program, members, seen), bases_->arguments(*bases_->bases(members), arguments), false);
-}
-
-void Entry::check_against(const detail::Program& program, const Tensors& arguments) {
-  Traced again = trace_again(program, arguments);
-  size_t next = 0;
-  for (const TracedInput& input : again.tracer->inputs())
-    if (input.captured && next < captures_.size() && captures_[next++].lock().get() != input.real.unsafeGetTensorImpl())
-      throw Error(input_names_[input_names_.size() - captures_.size() + next - 1] + " is another tensor than when the function was traced, though nothing in its signature "
-                  "changed; pass it as an argument, or write into the tensor that the function captured");
-  std::lock_guard recording(backward_mutex_);
-  const Graph &now = again.tracer->graph(), &then = traced_.tracer->graph();
-  if (now.hash() == then.hash()) return;
-  size_t n = 0;
-  while (n < now.nodes().size() && n < then.nodes().size() && to_string(now, now.nodes()[n]) == to_string(then, then.nodes()[n])) ++n;
-  throw Error("the function computes something else than when it was traced, though nothing in its signature changed; a captured number or flag that "
-              "changes must become an argument. First difference:\n" +
-              (n < now.nodes().size() ? excerpt(now, n) : std::string("  the function ends earlier now")));
 }
 
 }  // namespace tandem

@@ -3,10 +3,12 @@
 
 #include <tandem/compiled.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
 #include "runtime/bases.h"
+#include "runtime/captures.h"
 #include "runtime/derivative.h"
 #include "runtime/named_code.h"
 #include "runtime/remembered.h"
@@ -43,8 +45,12 @@ struct CompileRequest {
   const std::vector<std::string>& argument_names;
   const detail::Namer& name_capture;
   const Watched& watched;
+  const Tensors& leaves;                     ///< that calls before this one reached
   size_t graph_id = 0;
   bool only_key = false;                     ///< the entry is not called: it is made for its fingerprint
+  bool runs = false;                         ///< a call waits for results
+  bool is_second_chance = false;             ///< what the program keeps of this trace, it keeps of every one
+  bool says_where = false;                   ///< of such a trace: looks for the lines that it comes from, which takes time
 };
 
 class Entry {
@@ -59,6 +65,9 @@ class Entry {
   bool captures_are_alive() const;
   std::vector<std::string> names;            ///< of arguments, then what they reach
   std::string eager_reason;                  ///< set: calls run the program as it is
+  bool gets_second_chance = false;           ///< for a reason that may be gone at the next call
+  std::optional<detail::Returned> replayed;  ///< what the call returns that this was made for, where the record was run for it
+  bool looks_at_data = false;                ///< for the reason that the program itself reads values or makes sizes of them
 
   Plan plan;
   std::shared_ptr<Executable> forward;
@@ -80,8 +89,25 @@ class Entry {
 
   const Fingerprint& fingerprint() const { return remembered_.fingerprint(); }
   Explanation explain();
-  /// Throws Error when tracing the program again gives another graph.
-  void check_against(const detail::Program& program, const Tensors& arguments);
+
+  /// Counts a call; says whether it is one that checks the promise.
+  bool is_watched_call();
+  size_t calls() const { return calls_; }
+  /// Whether what the program does to real tensors can be compared with the record, operator by operator, and gives the bits that compiled code gives.
+  bool can_be_followed() const;
+  /// A copy of what was recorded of the program, and the values that it returned.
+  Graph record();
+  std::vector<Value> recorded_outputs() const;
+  /// What is another now when the program is traced again; empty when it is the same.
+  std::string difference_from(const detail::Program& program, const Tensors& arguments, const Tensors& leaves = {});
+  /// From now on calls run the program as it is.
+  void give_up(const std::string& reason);
+  /// Why they do; empty when they do not.
+  const std::string& reason_to_run_as_it_is() const { return is_broken_.load(std::memory_order_acquire) ? broken_promise_ : eager_reason; }
+  /// What its graphs and fakes take, by the number of operators: some 5 kB each, measured on models.
+  size_t approximate_bytes() const { return nodes_recorded_ * 5000; }
+  /// Captured tensors in which gradients gather.
+  void add_leaves(Tensors& to) const;
 
  private:
   friend class Derivative;
@@ -89,7 +115,8 @@ class Entry {
   void compile_for(const CompileRequest& request, const Tensors& arguments);
   void merge_overlapping(const OverlappingWrites& overlap);
   void trace_and_plan(const CompileRequest& request, const Tensors& arguments);
-  Traced trace_again(const detail::Program& program, const Tensors& arguments) const;
+  void hand_over_kept(const CompileRequest& request);
+  Traced trace_again(const detail::Program& program, const Tensors& arguments, const Tensors& leaves) const;
   void plan_traced(const CompileRequest& request, const Tensors& arguments);
   std::optional<JointGraph> differentiate();
   bool some_gradient_exists(const Order& order);
@@ -117,11 +144,12 @@ class Entry {
   void log_contract() const;
   void log_graph(const Graph& graph, Part part, size_t order) const;
 
-  using WeakTensors = std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>>;
-  static std::optional<Tensors> alive(const WeakTensors& weak);
+  /// Nothing where one is not there now.
+  static std::optional<Tensors> alive(const std::vector<Capture>& captures);
+  Capture captured(const at::Tensor& real) const;
 
-  WeakTensors captures_;
-  WeakTensors captured_members_;             ///< those of `bases_`
+  std::vector<Capture> captures_;
+  std::vector<Capture> captured_members_;    ///< those of `bases_`
   std::optional<SharedBases> bases_;
   std::vector<TracedMember> members_;        ///< while the program is traced
   std::vector<size_t> input_of_argument_;    ///< which graph input each argument of the graph is; size_t(-1) for undefined ones
@@ -134,6 +162,9 @@ class Entry {
   std::exception_ptr backward_error_;
   std::unique_ptr<Derivative> first_;
   size_t nodes_recorded_ = 0;
+  std::atomic<size_t> calls_ = 0;
+  std::atomic<bool> is_broken_ = false;
+  std::string broken_promise_;
   double trace_seconds_ = 0, compile_seconds_ = 0;
   double joint_seconds_ = 0, forward_seconds_ = 0, backward_seconds_ = 0;   ///< what recording the backward and compiling took, here or where the entry comes from
   int64_t saved_bytes_ = 0, eager_saved_bytes_ = 0;

@@ -13,21 +13,40 @@ void Entry::read_inputs(const Tensors& arguments) {
     for (size_t i = 0; i < inputs.size() && arguments[a].defined(); ++i)
       if (inputs[i].real.is_same(arguments[a])) input_of_argument_[a] = i;
   for (const TracedInput& input : inputs)
-    if (input.captured) captures_.emplace_back(input.real.getIntrusivePtr());
+    if (input.captured) captures_.push_back(captured(input.real));
 }
 
-std::optional<Tensors> Entry::alive(const WeakTensors& weak) {
+/// A gradient is found again where it gathers.
+Capture Entry::captured(const at::Tensor& real) const {
+  auto gathers_here = [&](const at::Tensor& leaf) { return leaf.defined() && leaf.is_leaf() && leaf.grad().is_same(real); };
+  for (const TracedInput& input : traced_.tracer->inputs())
+    if (gathers_here(input.real)) return Capture::gradient_of(input.real);
+  for (const auto& root : options_.watch)
+    for (const at::Tensor& parameter : root->parameters())
+      if (gathers_here(parameter)) return Capture::gradient_of(parameter);
+  return Capture(real);
+}
+
+std::optional<Tensors> Entry::alive(const std::vector<Capture>& captures) {
   Tensors tensors;
-  tensors.reserve(weak.size());
-  for (const auto& one : weak) {
-    auto impl = one.lock();
-    if (!impl) return std::nullopt;
-    tensors.emplace_back(std::move(impl));
+  tensors.reserve(captures.size());
+  for (const Capture& capture : captures) {
+    at::Tensor tensor = capture.lock();
+    if (!tensor.defined()) return std::nullopt;
+    tensors.push_back(std::move(tensor));
   }
   return tensors;
 }
 
-bool Entry::captures_are_alive() const { return alive(captures_) && alive(captured_members_); }
+bool Entry::captures_are_alive() const {
+  auto all = [](const std::vector<Capture>& captures) { return std::all_of(captures.begin(), captures.end(), [](const Capture& capture) { return capture.is_alive(); }); };
+  return all(captures_) && all(captured_members_);
+}
+
+void Entry::add_leaves(Tensors& to) const {
+  for (const Capture& capture : captures_)
+    if (at::Tensor tensor = capture.lock(); tensor.defined() && tensor.requires_grad() && tensor.is_leaf()) to.push_back(std::move(tensor));
+}
 
 std::optional<Tensors> Entry::reach(const Tensors& arguments) const {
   auto reached = alive(captures_);

@@ -10,7 +10,9 @@
 #include "backends/registry.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "runtime/novelty.h"
 #include "runtime/wrappers.h"
+#include "trace/watcher.h"
 
 namespace tandem {
 namespace detail {
@@ -30,17 +32,21 @@ class Function {
   }
 
   Returned call(const Tensors& arguments) {
-    // Inside another trace a compiled function is the function that it was made of.
-    if (Tracer::current()) return program_(arguments);
-    Found found = find_or_compile(arguments);
-    if (!found.entry->eager_reason.empty()) return program_(arguments);
-    if (options_.debug_asserts) found.entry->check_against(program_, arguments);
+    // Inside another trace, or a run that is compared with one, a compiled function is the function that it was made of.
+    if (Tracer::current() || Watcher::current()) return program_(arguments);
+    Found found = find_or_compile(arguments, /*runs=*/true);
+    if (found.replayed) return std::move(*found.replayed);
+    if (!found.entry) return run_uncompiled("its calls keep changing: " + last_change(), false, arguments);
+    if (const std::string& reason = found.entry->reason_to_run_as_it_is(); !reason.empty()) return run_uncompiled(reason, found.entry->looks_at_data, arguments);
+    if (options_.debug_asserts)
+      if (const std::string difference = found.entry->difference_from(program_, arguments); !difference.empty()) throw Error(difference);
+    if (found.entry->is_watched_call()) return watch(std::move(found), arguments);
     return run(std::move(found), arguments);
   }
 
   Explanation explain(const Tensors& arguments) {
     if (Tracer::current()) throw Error("explain was called inside a traced function; call it outside");
-    return find_or_compile(arguments).entry->explain();
+    return find_or_compile(arguments, /*runs=*/false).entry->explain();
   }
 
   std::string key(const Tensors& arguments) const {
@@ -48,7 +54,7 @@ class Function {
     refuse_fakes(arguments);
     Options options = options_;
     options.cache.enabled = false;
-    const Entry entry(CompileRequest{program_, options, argument_names_, name_capture_, watch_modules(options_.watch), id_, /*only_key=*/true}, arguments);
+    const Entry entry(CompileRequest{program_, options, argument_names_, name_capture_, watch_modules(options_.watch), {}, id_, /*only_key=*/true}, arguments);
     if (!entry.eager_reason.empty()) throw CacheError("this call has no key, since it runs as it is: " + entry.eager_reason);
     const Fingerprint& print = entry.fingerprint();
     if (!print.obstacle.empty()) throw CacheError("this call has no key: " + print.obstacle);
@@ -65,7 +71,46 @@ class Function {
   struct Found {
     std::shared_ptr<Entry> entry;
     Tensors reached;
+    std::optional<Returned> replayed;        ///< the results, where the call has happened already
   };
+
+  Returned run_uncompiled(const std::string& reason, bool looks_at_data, const Tensors& arguments) {
+    count("ran_uncompiled");
+    constexpr size_t many = 8;
+    if (looks_at_data || ++uncompiled_calls_ == many) warn_once("runs as it is: " + reason + (looks_at_data ? "" : "; Options::must_compile makes this an error"));
+    return program_(arguments);
+  }
+
+  /// The original runs and is compared with the record, so the results are right whatever comes of it; where compiled code gives other bits the program is traced again instead.
+  Returned watch(Found found, const Tensors& arguments) {
+    Entry& entry = *found.entry;
+    if (!entry.can_be_followed()) {
+      const std::string difference = entry.difference_from(program_, arguments);
+      if (difference.empty()) return run(std::move(found), arguments);
+      break_promise(entry, difference);
+      return program_(arguments);
+    }
+    const Graph record = entry.record();
+    Watcher watcher(record, entry.gather_inputs(arguments, std::move(found.reached)));
+    Returned returned;
+    watcher.watch([&] {
+      returned = program_(arguments);
+      return returned.tensors;
+    }, entry.recorded_outputs());
+    if (!watcher.difference().empty()) break_promise(entry, watcher.difference());
+    return returned;
+  }
+
+  void break_promise(Entry& entry, const std::string& difference) {
+    count("promise_broken");
+    entry.give_up("it did something else than when it was traced: " + difference);
+    warn(shown_name() + ": runs as it is from now on, since it did something else than when it was traced, though nothing changed that could be seen: " + difference +
+         ". What changes must be an argument, or belong to a module in Options::watch.");
+  }
+
+  void warn_once(const std::string& what) {
+    if (!warned_uncompiled_.exchange(true)) warn(shown_name() + ": " + what);
+  }
 
   static Returned run(Found found, const Tensors& arguments) {
     RunningCall call;
@@ -94,19 +139,25 @@ class Function {
     return inputs;
   }
 
-  Found find_or_compile(const Tensors& arguments) {
+  Found find_or_compile(const Tensors& arguments, bool runs) {
     const Modes modes = Modes::now();
     const Watched watched = watch_modules(options_.watch);
-    if (Found found = find(arguments, watched, modes); found.entry) return found;
+    if (Found found = find(arguments, watched, modes); found.entry && !found.entry->gets_second_chance) return found;
     std::lock_guard compiling(compile_mutex_);
-    if (Found found = find(arguments, watched, modes); found.entry) return found;
+    Found found = find(arguments, watched, modes);
+    if (found.entry && !found.entry->gets_second_chance) return found;
+    if (!found.entry)
+      if (Found other = find_with_other_gradients(arguments, watched, modes); other.entry) return other;
     refuse_fakes(arguments);
     say_what_changed(arguments, watched);
-    auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, id_}, arguments);
-    keep(entry);
+    if (runs && !found.entry && !options_.must_compile && !novelty_.is_worth_compiling(Signature::hash_of(arguments, watched, modes), count_unpaid())) return {};
+    const Tensors leaves = known_leaves();
+    auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, leaves, id_, false, runs, found.entry != nullptr, found.entry && !std::exchange(has_said_where_, true)}, arguments);
+    auto replayed = std::exchange(entry->replayed, std::nullopt);
+    keep(entry, found.entry);
     auto reached = entry->reach(arguments);
     if (!reached) throw Error(shown_name() + ": a tensor that the function captured was gone before its first call; keep it alive");
-    return {std::move(entry), std::move(*reached)};
+    return {std::move(entry), std::move(*reached), std::move(replayed)};
   }
 
   Found find(const Tensors& arguments, const Watched& watched, const Modes& modes) {
@@ -123,22 +174,70 @@ class Function {
     return {};
   }
 
+  /// One whose program does the same whether the leaves have gradients or not; asked once for each way in which they have.
+  Found find_with_other_gradients(const Tensors& arguments, const Watched& watched, const Modes& modes) {
+    const auto entries = [&] {
+      std::shared_lock lock(mutex_);
+      return entries_;
+    }();
+    for (const auto& entry : entries) {
+      auto reached = entry->reach(arguments);
+      if (!reached || !entry->reason_to_run_as_it_is().empty() || !entry->signature.matches_but_for_gradients(arguments, *reached, watched, modes)) continue;
+      if (!entry->difference_from(program_, arguments, known_leaves()).empty()) return {};
+      std::unique_lock lock(mutex_);
+      entry->signature.accept_gradients(*reached, watched);
+      return {entry, std::move(*reached), {}};
+    }
+    return {};
+  }
+
   void move_to_front(const std::shared_ptr<Entry>& entry) {
     std::unique_lock lock(mutex_);
     auto at = std::find(entries_.begin(), entries_.end(), entry);
     if (at != entries_.end()) std::rotate(entries_.begin(), at, at + 1);
   }
 
-  void keep(std::shared_ptr<Entry> entry) {
+  static bool is_unpaid(const Entry& entry) { return entry.eager_reason.empty() && entry.calls() < Novelty::pays_after; }
+
+  /// Entries that died before they paid count as long as no other one has paid since.
+  size_t count_unpaid() {
+    std::shared_lock lock(mutex_);
+    const size_t unpaid = size_t(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return is_unpaid(*entry); }));
+    return unpaid + (unpaid < entries_.size() ? lost_ / 2 : lost_);
+  }
+
+  /// What a trace may find cleared before it comes to it.
+  Tensors known_leaves() {
+    Tensors leaves;
+    std::shared_lock lock(mutex_);
+    for (const auto& entry : entries_) entry->add_leaves(leaves);
+    for (const auto& root : options_.watch)
+      for (const at::Tensor& parameter : root->parameters()) leaves.push_back(parameter);
+    return leaves;
+  }
+
+  void keep(std::shared_ptr<Entry> entry, const std::shared_ptr<Entry>& replaced) {
     std::unique_lock lock(mutex_);
-    std::erase_if(entries_, [](const auto& old) { return !old->captures_are_alive(); });
+    std::erase_if(entries_, [&](const auto& old) {
+      const bool dies = old == replaced || !old->captures_are_alive();
+      lost_ += dies && is_unpaid(*old);
+      return dies;
+    });
     entries_.insert(entries_.begin(), std::move(entry));
-    if (entries_.size() <= options_.max_signatures) return;
-    entries_.pop_back();
-    count("signature_evicted");
+    if (!are_too_many()) return;
+    while (are_too_many()) {
+      entries_.pop_back();
+      count("signature_evicted");
+    }
     if (!std::exchange(warned_, true))
-      warn(shown_name() + ": more than " + std::to_string(options_.max_signatures) + " signatures; the least recently used are dropped. What keeps changing: " +
-           last_change_);
+      warn(shown_name() + ": more than " + std::to_string(options_.max_signatures) + " signatures, or than " + std::to_string(most_bytes >> 20) +
+           " MiB of them; the least recently used are dropped. What keeps changing: " + last_change_);
+  }
+
+  bool are_too_many() const {
+    size_t bytes = 0;
+    for (const auto& entry : entries_) bytes += entry->approximate_bytes();
+    return entries_.size() > options_.max_signatures || (bytes > most_bytes && entries_.size() > 1);
   }
 
   static void refuse_fakes(const Tensors& arguments) {
@@ -148,18 +247,29 @@ class Function {
   }
 
   void say_what_changed(const Tensors& arguments, const Watched& watched) {
+    std::string change;
+    {
+      std::shared_lock lock(mutex_);
+      if (entries_.empty()) return;
+      const Entry& last = *entries_.front();
+      auto reached = last.reach(arguments);
+      change = reached                     ? last.signature.difference(arguments, *reached, watched, last.names)
+               : last.captures_are_alive() ? "other tensors share memory than before"
+                                           : "a captured tensor was replaced";
+    }
+    if (logs("signature")) log("signature", shown_name() + ": traced again: " + change);
+    std::unique_lock lock(mutex_);
+    last_change_ = std::move(change);
+  }
+
+  std::string last_change() {
     std::shared_lock lock(mutex_);
-    if (entries_.empty()) return;
-    const Entry& last = *entries_.front();
-    auto reached = last.reach(arguments);
-    last_change_ = reached                     ? last.signature.difference(arguments, *reached, watched, last.names)
-                   : last.captures_are_alive() ? "other tensors share memory than before"
-                                               : "a captured tensor was replaced";
-    if (logs("signature")) log("signature", shown_name() + ": traced again: " + last_change_);
+    return last_change_;
   }
 
   std::string shown_name() const { return options_.name.empty() ? "function " + std::to_string(id_) : options_.name; }
 
+  static constexpr size_t most_bytes = size_t(512) << 20;
   static inline std::atomic<size_t> next_id = 0;
   Program program_;
   Options options_;
@@ -170,7 +280,12 @@ class Function {
   std::mutex compile_mutex_;
   std::vector<std::shared_ptr<Entry>> entries_;          ///< most recently used first
   std::atomic<bool> promote_ = false;
+  Novelty novelty_;                                      ///< used while compile_mutex_ is held
+  bool has_said_where_ = false;                          ///< where the first tensor that it keeps was made
+  size_t lost_ = 0;                                      ///< entries that died before they paid
   bool warned_ = false;
+  std::atomic<bool> warned_uncompiled_ = false;
+  std::atomic<size_t> uncompiled_calls_ = 0;
   std::string last_change_;
 };
 

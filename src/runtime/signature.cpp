@@ -7,7 +7,10 @@
 
 #include <unordered_map>
 
+#include <c10/util/hash.h>
+
 #include "graph/geometry.h"
+#include "runtime/module_state.h"
 
 namespace tandem {
 namespace {
@@ -17,6 +20,14 @@ const c10::StorageImpl* storage_of(const at::Tensor& tensor) {
 }
 
 bool has_placement(const at::Tensor& tensor) { return tensor.defined() && !tensor.is_nested() && tensor.layout() == at::kStrided && tensor.has_storage(); }
+
+bool has_gradient(const at::Tensor& tensor) { return tensor.defined() && tensor.is_leaf() && tensor.unsafeGetTensorImpl()->grad().defined(); }
+
+std::vector<bool> gradients_of(const Tensors& captures, const Watched& watched) {
+  std::vector<bool> gradients = watched.gradients;
+  for (const at::Tensor& capture : captures) gradients.push_back(has_gradient(capture));
+  return gradients;
+}
 
 std::vector<bool> training_of(const Watched& watched) {
   std::vector<bool> training;
@@ -43,7 +54,11 @@ struct Parameters : torch::nn::Module {
 
 void collect(const torch::nn::Module& module, Watched& into) {
   into.modules.push_back(&module);
-  for (const auto& parameter : Parameters::of(module)) into.parameters.push_back(parameter.value().unsafeGetTensorImpl());
+  for (const auto& parameter : Parameters::of(module)) {
+    into.parameters.push_back(parameter.value().unsafeGetTensorImpl());
+    into.gradients.push_back(has_gradient(parameter.value()));
+  }
+  append_module_state(module, into.state);
   for (const auto& child : module.children()) collect(*child, into);
 }
 
@@ -141,17 +156,49 @@ Signature::Signature(const Tensors& arguments, const Tensors& captures, const Wa
     capture_storages_.push_back(storage_of(t));
     capture_storage_set_.insert(storage_of(t));
   }
+  accept_gradients(captures, watched);
   shares_nothing_ = sharing_.overlaps.empty();
   for (uint32_t i = 0; i < sharing_.same.size(); ++i) shares_nothing_ = shares_nothing_ && sharing_.same[i] == i;
 }
 
+uint64_t Signature::hash_of(const Tensors& arguments, const Watched& watched, const Modes& modes) {
+  uint64_t hash = c10::hash_combine(modes.switches, uint64_t(modes.default_dtype));
+  auto add = [&](uint64_t word) { hash = c10::hash_combine(hash, word); };
+  for (const at::Tensor& argument : arguments) {
+    const TensorKey key(argument);
+    add(key.dispatch_keys);
+    add(uint64_t(key.dtype) << 2 | uint64_t(key.requires_grad) << 1 | uint64_t(key.leaf));
+    for (int64_t size : key.sizes) add(uint64_t(size));
+    for (int64_t stride : key.strides) add(uint64_t(stride));
+  }
+  for (const torch::nn::Module* module : watched.modules) add(module->is_training());
+  for (uint64_t word : watched.state) add(word);
+  return hash;
+}
+
+void Signature::accept_gradients(const Tensors& captures, const Watched& watched) { gradients_.push_back(gradients_of(captures, watched)); }
+
 bool Signature::matches(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const {
+  return matches_but_for_gradients(arguments, captures, watched, modes) && has_seen_gradients(captures, watched);
+}
+
+/// The usual call has those of the last way, and they are compared where they stand.
+bool Signature::has_seen_gradients(const Tensors& captures, const Watched& watched) const {
+  auto is_this_way = [&](const std::vector<bool>& way) {
+    size_t next = watched.gradients.size();
+    if (!std::equal(watched.gradients.begin(), watched.gradients.end(), way.begin())) return false;
+    return std::all_of(captures.begin(), captures.end(), [&](const at::Tensor& capture) { return has_gradient(capture) == way[next++]; });
+  };
+  return std::any_of(gradients_.rbegin(), gradients_.rend(), is_this_way);
+}
+
+bool Signature::matches_but_for_gradients(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const {
   if (arguments.size() != arguments_.size() || !(modes == modes_)) return false;
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments_[i].matches(arguments[i], offsets_matter_)) return false;
   for (size_t i = 0; i < captures.size(); ++i)
     if (!captures_[i].matches(captures[i], offsets_matter_)) return false;
-  if (watched != watched_) return false;
+  if (!watched.is_same(watched_)) return false;
   for (size_t i = 0; i < watched.modules.size(); ++i)
     if (watched.modules[i]->is_training() != training_[i]) return false;
   return shares_as_before(arguments, captures);
@@ -177,12 +224,14 @@ std::string Signature::difference(const Tensors& arguments, const Tensors& captu
     if (auto what = arguments_[i].difference(arguments[i], offsets_matter_); !what.empty()) return named(i) + ": " + what;
   for (size_t i = 0; i < captures.size(); ++i)
     if (auto what = captures_[i].difference(captures[i], offsets_matter_); !what.empty()) return named(arguments.size() + i) + ": " + what;
-  if (watched != watched_) return "other submodules or parameters than before";
+  if (watched.state != watched_.state) return "a tensor or an option of a watched module is another";
+  if (!watched.is_same(watched_)) return "other submodules or parameters than before";
   for (size_t i = 0; i < watched.modules.size(); ++i)
     if (watched.modules[i]->is_training() != training_[i])
       return "module " + watched.modules[i]->name() + ": " + (training_[i] ? "train -> eval" : "eval -> train");
   if (!(Modes::now() == modes_)) return "grad mode, autocast, default dtype or determinism changed";
   if (!shares_as_before(arguments, captures)) return "other tensors share memory than before";
+  if (!has_seen_gradients(captures, watched)) return "other tensors have gradients than before";
   return "a captured tensor is no longer used by anybody else";
 }
 

@@ -48,7 +48,10 @@ struct Sharing {
 struct Watched {
   std::vector<const torch::nn::Module*> modules;
   std::vector<const void*> parameters;       ///< their identities
-  friend bool operator==(const Watched&, const Watched&) = default;
+  std::vector<uint64_t> state;               ///< tensors and options that libtorch's own modules keep as members
+  std::vector<bool> gradients;               ///< which parameters have one
+  /// Whether these are the same modules in the same state, whatever gradients there are.
+  bool is_same(const Watched& other) const { return modules == other.modules && parameters == other.parameters && state == other.state; }
 };
 /// The modules under `roots` as they are now.
 Watched watch_modules(const std::vector<std::shared_ptr<torch::nn::Module>>& roots);
@@ -58,16 +61,25 @@ class Signature {
   Signature() = default;
   Signature(const Tensors& arguments, const Tensors& captures, const Watched& watched, bool offsets_matter);
 
+  /// A number for what can be said of a call before it is traced: equal for equal calls.
+  static uint64_t hash_of(const Tensors& arguments, const Watched& watched, const Modes& modes);
+
   /// Whether a call with these arguments, in the modes of this thread, is one that was traced.
   bool matches(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const;
+  /// The same but for which leaves have gradients: a program may look for them, or clear them.
+  bool matches_but_for_gradients(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const;
+  /// From now on a call with these gradients matches too.
+  void accept_gradients(const Tensors& captures, const Watched& watched);
   /// In words, what is different; names are those of arguments, then captures.
   std::string difference(const Tensors& arguments, const Tensors& captures, const Watched& watched, const std::vector<std::string>& names) const;
 
  private:
+  bool has_seen_gradients(const Tensors& captures, const Watched& watched) const;
   bool shares_as_before(const Tensors& arguments, const Tensors& captures) const;
 
   Modes modes_;
   std::vector<TensorKey> arguments_, captures_;
+  std::vector<std::vector<bool>> gradients_; ///< which captured and watched leaves may have one: the ways that match
   Watched watched_;                          ///< compared, never followed
   std::vector<bool> training_;
   Sharing sharing_;

@@ -13,15 +13,6 @@ using torch::autograd::edge_list;
 using torch::autograd::variable_list;
 using torch::autograd::impl::gradient_edge;
 
-[[noreturn]] void refuse(const char* reason) {
-  try {
-    throw RunEagerly(reason);
-  } catch (...) {
-    last_failure() = std::current_exception();
-    throw;
-  }
-}
-
 /// Lets gradients through: makes a non-leaf of a leaf, as the real tensor is one.
 struct InputBoundary : torch::autograd::Node {
   using Node::Node;
@@ -38,7 +29,7 @@ struct Exit : torch::autograd::Node {
 struct CaptureEnd : Exit {
   using Exit::Exit;
   variable_list apply(variable_list&& gradients) override {
-    if (!ends_here()) refuse("the function calls backward() on a tensor that it captured, or differentiates through one");
+    if (!ends_here()) refuse<RunEagerly>("the function calls backward() on a tensor that it captured, or differentiates through one");
     return std::move(gradients);
   }
   std::string name() const override { return "tandem::CaptureEnd"; }
@@ -55,7 +46,7 @@ struct CaptureEnd : Exit {
 
 struct OutsideHistory : Exit {
   using Exit::Exit;
-  variable_list apply(variable_list&&) override { refuse("a gradient inside the function goes through what an argument was computed from"); }
+  variable_list apply(variable_list&&) override { refuse<RunEagerly>("a gradient inside the function goes through what an argument was computed from"); }
   std::string name() const override { return "tandem::OutsideHistory"; }
 };
 

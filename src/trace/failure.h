@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 
 namespace tandem {
 
@@ -10,5 +11,16 @@ std::exception_ptr& last_failure();
 
 /// Throws the last failure anew when it says that something cannot be traced, which nobody in between may hide; forgets it otherwise.
 void rethrow_refusal();
+
+/// Throws a refusal from inside autograd's engine.
+template <class Refusal>
+[[noreturn]] void refuse(const std::string& reason) {
+  try {
+    throw Refusal(reason);
+  } catch (...) {
+    last_failure() = std::current_exception();
+    throw;
+  }
+}
 
 }  // namespace tandem

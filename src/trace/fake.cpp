@@ -1,6 +1,9 @@
 #include "trace/fake.h"
 
 #include <c10/core/impl/COW.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include "base/autograd.h"
 
 namespace tandem {
 namespace {
@@ -13,7 +16,25 @@ c10::DispatchKeySet keys_for(c10::Device device, const at::Tensor& meta) {
   return keys;
 }
 
+thread_local WeakFakes* copies = nullptr;
+
+c10::intrusive_ptr<c10::TensorImpl> noted(FakePtr copy) {
+  if (copies) copies->emplace_back(copy);
+  return copy;
+}
+
+/// Gradients of the one are gradients of the other.
+void share_history(const at::Tensor& to, const at::Tensor& from) {
+  namespace impl = torch::autograd::impl;
+  if (!from.is_leaf()) return impl::set_gradient_edge(to, impl::gradient_edge(from));
+  to.set_requires_grad(true);
+  impl::set_grad_accumulator(to, WeakNodePtr(impl::grad_accumulator(from)));
+}
+
 }  // namespace
+
+NotedCopies::NotedCopies(WeakFakes& into) : outer_(std::exchange(copies, &into)) {}
+NotedCopies::~NotedCopies() { copies = outer_; }
 
 FakeImpl::FakeImpl(at::Tensor meta_, c10::Device device, Value value_, uint64_t tracer_)
     : TensorImpl(keys_for(device, meta_), meta_.dtype(), device), meta(std::move(meta_)), value(value_), tracer(tracer_) {
@@ -28,7 +49,7 @@ void FakeImpl::refresh() {
 }
 
 template <class Version>
-c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(Version&& version, bool allow_metadata_change) const {
+FakePtr FakeImpl::copy(Version&& version, bool allow_metadata_change) const {
   auto copied = c10::make_intrusive<FakeImpl>(meta, device(), value, tracer);
   // Autograd's keys follow the tensor, not the mode in which it is copied.
   copied->key_set_ = key_set_;
@@ -38,19 +59,46 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(Version&& version, bool allow
   return copied;
 }
 
-c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10::VariableVersion& version, bool allow) const { return copy(version, allow); }
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10::VariableVersion& version, bool allow) const {
+  return is_fake() ? noted(copy(version, allow)) : TensorImpl::shallow_copy_and_detach(version, allow);
+}
 c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::VariableVersion&& version, bool allow) const {
-  return copy(std::move(version), allow);
+  return is_fake() ? noted(copy(std::move(version), allow)) : TensorImpl::shallow_copy_and_detach(std::move(version), allow);
 }
 
 void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) {
+  if (!is_fake()) return TensorImpl::shallow_copy_from(from);
   auto* fake = dynamic_cast<FakeImpl*>(from.get());
-  TORCH_CHECK(fake, "a traced tensor cannot take over the data of a tensor from outside the trace");
+  TORCH_CHECK(fake && fake->is_fake(), "a traced tensor cannot take over the data of a tensor from outside the trace");
   meta = fake->meta;
   value = fake->value;
   zero = fake->zero;
   data_type_ = fake->data_type_;
   refresh();
+}
+
+at::Tensor FakeImpl::alias() {
+  auto made = copy(c10::VariableVersion(0), true);
+  if (!is_inference()) made->set_version_counter(version_counter());
+  return at::Tensor(std::move(made));
+}
+
+/// Fakes are held weakly while a trace looks for them; what they keep alive goes with their last owner.
+void FakeImpl::release_resources() {
+  TensorImpl::release_resources();
+  meta.reset();
+}
+
+void FakeImpl::become(const at::Tensor& real) {
+  auto* from = real.unsafeGetTensorImpl();
+  const bool starts_here = requires_grad() && at::Tensor(c10::intrusive_ptr<TensorImpl>::reclaim_copy(this)).is_leaf();
+  set_autograd_meta(nullptr);
+  if (from->is_inference()) copy_tensor_metadata(from, this, c10::VariableVersion(0), true);
+  else copy_tensor_metadata(from, this, from->version_counter(), true);
+  meta.reset();
+  at::Tensor self(c10::intrusive_ptr<TensorImpl>::reclaim_copy(this));
+  if (real.requires_grad()) share_history(self, real);
+  else if (starts_here) self.set_requires_grad(true);
 }
 
 void FakeImpl::lend_memory(c10::Storage storage) {

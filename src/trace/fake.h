@@ -16,12 +16,22 @@ class FakeImpl final : public c10::TensorImpl {
   const uint64_t tracer;      ///< which tracer made it
   bool zero = false;          ///< stands for what libtorch calls a zero tensor: zeros without memory, which nobody may write
 
+  /// False once it has become a real tensor.
+  bool is_fake() const { return key_set_.has(c10::DispatchKey::Fake); }
+
+  /// The same fake once more, with the same versions; whoever looks for the fakes of a trace does not count it.
+  at::Tensor alias();
+
+  /// From now on this is the tensor `real`, or one that shares its memory, versions and history: for whoever still has it when the trace has ended.
+  void become(const at::Tensor& real);
+
   /// Takes on the geometry of `meta` after an operator changed it in place.
   void refresh();
 
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version, bool allow_metadata_change) const override;
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version, bool allow_metadata_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) override;
+  void release_resources() override;
 
   /// Memory that a program may fill through a pointer (`at::tensor(vector)` does); gone after the first use in an operator.
   void lend_memory(c10::Storage storage);
@@ -32,8 +42,22 @@ class FakeImpl final : public c10::TensorImpl {
 
  private:
   template <class Version>
-  c10::intrusive_ptr<TensorImpl> copy(Version&& version, bool allow_metadata_change) const;
+  c10::intrusive_ptr<FakeImpl> copy(Version&& version, bool allow_metadata_change) const;
   const char* tensorimpl_type_name() const override { return "FakeImpl"; }
+};
+
+using FakePtr = c10::intrusive_ptr<FakeImpl>;
+using WeakFakes = std::vector<c10::weak_intrusive_ptr<FakeImpl>>;
+
+/// While it lives, fakes that are copies of others are noted down on this thread.
+class NotedCopies {
+ public:
+  explicit NotedCopies(WeakFakes& into);
+  ~NotedCopies();
+  NotedCopies(const NotedCopies&) = delete;
+
+ private:
+  WeakFakes* const outer_;
 };
 
 /// The fake behind a tensor, or null for a real one.

@@ -6,10 +6,13 @@
 #include <torch/library.h>
 
 #include "ops/facts.h"
+#include "trace/branching.h"
 #include "trace/failure.h"
+#include "trace/one_hot.h"
 #include "trace/refuse.h"
 #include "trace/shapes.h"
 #include "trace/tracer.h"
+#include "trace/watcher.h"
 
 namespace tandem {
 namespace {
@@ -32,6 +35,7 @@ void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   }
   Tracer* tracer = Tracer::current();
   if (!tracer) {
+    if (Watcher* watcher = Watcher::current()) return watcher->see(op, keys, *stack);
     throw Error("a tensor from inside a traced function was used after the trace had ended, in " + op.schema().name() +
                 "; it has no data: return it from the function instead of keeping it");
   }
@@ -71,9 +75,31 @@ void lift_detach(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   lift_fallback(op, keys, stack);
 }
 
+void lift_branching(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  lift_fallback(op, keys, stack);
+  Tracer* tracer = Tracer::current();
+  if (tracer && branch(torch::jit::peek(stack, 0, op.schema().returns().size()).toTensor())) tracer->note_branches();
+}
+
+void lift_one_hot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  Tracer* tracer = Tracer::current();
+  if (tracer) remember_failure([&] { tracer->lift_arguments(2, *stack); });
+  if (tracer || Watcher::current()) {
+    if (auto spread = spread_classes(torch::jit::peek(stack, 0, 2).toTensor(), stack->back().toInt())) {
+      torch::jit::drop(stack, 2);
+      return stack->push_back(*spread);
+    }
+  }
+  lift_fallback(op, keys, stack);
+}
+
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, DeferredInit, library) { library.impl("detach_", torch::CppFunction::makeFromBoxedFunction<&lift_detach>()); }
+TORCH_LIBRARY_IMPL(aten, DeferredInit, library) {
+  library.impl("detach_", torch::CppFunction::makeFromBoxedFunction<&lift_detach>());
+  library.impl("one_hot", torch::CppFunction::makeFromBoxedFunction<&lift_one_hot>());
+  for (const char* name : branching_operators()) library.impl(name, torch::CppFunction::makeFromBoxedFunction<&lift_branching>());
+}
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_fallback>()); }
 TORCH_LIBRARY_IMPL(_, DeferredInit, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&lift_fallback>()); }
 

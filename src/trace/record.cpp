@@ -9,6 +9,7 @@
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
 #include "trace/shapes.h"
+#include "trace/way.h"
 #include "trace/zeros.h"
 
 namespace tandem {
@@ -16,6 +17,7 @@ namespace tandem {
 void RecordedCall::run() {
   if (facts_.data_dependent) return answer_or_refuse();
   refuse_random_under_hooks();
+  refuse_set_generators();
   refuse_other_memory();
   refuse_sizes_behind_autograd();
   read_arguments();
@@ -307,6 +309,7 @@ void Tracer::adopt_written_memory(FakeImpl& fake) {
 
 void Tracer::record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   if (met_zeros_ && answer_for_zeros(op, stack)) return;
+  if (Way* way = Way::current(); way && way->answer(op, stack)) return;
   c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   RecordedCall(*this, op, stack).run();

@@ -44,6 +44,7 @@ class RecordedCall {
   void append_node();
 
   void refuse_random_under_hooks() const;
+  void refuse_set_generators() const;
   void refuse_other_memory() const;
   void refuse_sizes_behind_autograd() const;
   void refuse_views_of_leaf_views() const;

@@ -4,6 +4,7 @@
 #include "graph/geometry.h"
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
+#include "trace/seed_watch.h"
 
 namespace tandem {
 namespace {
@@ -21,6 +22,11 @@ bool may_mix_devices(const c10::OperatorHandle& op) {
 void RecordedCall::refuse_random_under_hooks() const {
   if (facts_.random && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
     throw RunEagerly(full_name(op_) + " draws random numbers under hooks on saved tensors" + called_at());
+}
+
+/// Compiled code would go on with the numbers that come next. Blocks that put the state back leave no other trace.
+void RecordedCall::refuse_set_generators() const {
+  if (facts_.random && tracer_.seeds_ && tracer_.seeds_->was_set()) throw RunEagerly(full_name(op_) + " draws random numbers after the function seeds a generator, or sets its state" + called_at());
 }
 
 /// Memory that is replaced or resized is no view of anything.

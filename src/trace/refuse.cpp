@@ -2,6 +2,7 @@
 
 #include <tandem/error.h>
 
+#include "base/history.h"
 #include "ops/facts.h"
 #include "trace/location.h"
 #include "trace/tracer.h"
@@ -10,10 +11,21 @@ namespace tandem {
 namespace {
 
 thread_local const c10::OperatorHandle* outermost = nullptr;
+thread_local const void* node_around_trace = nullptr;
 
 std::string shown(const c10::OperatorHandle& op) {
   std::string name = full_name(op);
   return name == "aten::_local_scalar_dense" ? "item (aten::_local_scalar_dense)" : name;
+}
+
+/// Of a derivative that libtorch computes now: the call that it belongs to, or at least its own name.
+std::string derivative_in_hand() {
+  const NodePtr node = torch::autograd::get_current_node();
+  const Tracer* tracer = Tracer::current();
+  if (!node || node.get() == node_around_trace || !tracer || !is_generated(*node) || has_hooks(*node)) return {};
+  const Node* call = tracer->call_of(*node);
+  if (!call) return node->name();
+  return full_name(call->op) + (call->location.empty() ? "" : " (called at " + call->location + ")");
 }
 
 }  // namespace
@@ -26,12 +38,17 @@ OutermostCall::~OutermostCall() {
   if (is_outermost_) outermost = nullptr;
 }
 
+AroundTrace::AroundTrace() : previous_(node_around_trace) { node_around_trace = torch::autograd::get_current_node().get(); }
+
+AroundTrace::~AroundTrace() { node_around_trace = previous_; }
+
 std::string called_at() {
   std::string where = user_location();
   return where.empty() ? "" : " (called at " + where + ")";
 }
 
 void refuse_data_dependent(const c10::OperatorHandle& op) {
+  if (const std::string of = derivative_in_hand(); !of.empty()) throw RunEagerly("the derivative of " + of + " reads data (" + shown(op) + ")");
   if (outermost && !(*outermost == op) && !facts(*outermost).data_dependent)
     throw RunEagerly(full_name(*outermost) + " reads data (" + shown(op) + ")" + called_at());
   std::string name = outermost && !(*outermost == op) ? full_name(*outermost) + " (" + full_name(op) + ")" : shown(op);

@@ -18,6 +18,17 @@ class OutermostCall {
   const bool is_outermost_;
 };
 
+/// Held while a trace goes on: the node of autograd that runs already, if one does, is none of the trace's.
+class AroundTrace {
+ public:
+  AroundTrace();
+  ~AroundTrace();
+  AroundTrace(const AroundTrace&) = delete;
+
+ private:
+  const void* const previous_;
+};
+
 /// " (called at file:line)", or nothing where that cannot be found out.
 std::string called_at();
 

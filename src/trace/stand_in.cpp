@@ -1,6 +1,7 @@
 #include "trace/stand_in.h"
 
 #include "base/counters.h"
+#include "base/generators.h"
 #include "base/log.h"
 #include "ops/facts.h"
 #include "trace/tracer.h"
@@ -30,32 +31,13 @@ void remember(const c10::OperatorHandle& op) {
   fallbacks().insert(std::move(name));
 }
 
-/// Puts every generator a kernel may draw from back to where it was.
-class GeneratorsKept {
- public:
-  GeneratorsKept(c10::Device device, const torch::jit::Stack& stack) {
-    keep(at::detail::getDefaultCPUGenerator());
-    if (!device.is_cpu() && !device.is_meta()) keep(at::globalContext().defaultGenerator(device));
-    for (const c10::IValue& argument : stack)
-      if (argument.isGenerator()) keep(argument.toGenerator());
-  }
-  ~GeneratorsKept() {
-    for (auto& [generator, state] : kept_) {
-      std::lock_guard lock(generator.mutex());
-      generator.set_state(state);
-    }
-  }
-  GeneratorsKept(const GeneratorsKept&) = delete;
-  GeneratorsKept& operator=(const GeneratorsKept&) = delete;
-
- private:
-  void keep(at::Generator generator) {
-    std::lock_guard lock(generator.mutex());
-    at::Tensor state = generator.get_state();
-    kept_.emplace_back(std::move(generator), std::move(state));
-  }
-  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
-};
+/// Every generator that a kernel may draw from.
+void keep_generators(GeneratorsKept& kept, c10::Device device, const torch::jit::Stack& stack) {
+  kept.keep(at::detail::getDefaultCPUGenerator());
+  if (!device.is_cpu() && !device.is_meta()) kept.keep(at::globalContext().defaultGenerator(device));
+  for (const c10::IValue& argument : stack)
+    if (argument.isGenerator()) kept.keep(argument.toGenerator());
+}
 
 /// Visits every tensor among arguments or results, in lists too, and puts what `map` returns in its place.
 template <class Map>
@@ -149,7 +131,8 @@ class StandIns {
 
 std::vector<c10::Device> run_on_stand_ins(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack) {
   remember(op);
-  GeneratorsKept generators(device, stack);
+  GeneratorsKept generators;
+  keep_generators(generators, device, stack);
   StandIns stand_ins(device);
   for (c10::IValue& argument : stack) map_tensors(argument, [&](const at::Tensor& t) { return stand_ins.measure(t), t; });
   for (c10::IValue& argument : stack) map_tensors(argument, [&](const at::Tensor& t) { return stand_ins.real(t); });

@@ -13,6 +13,8 @@
 
 #include "base/autograd.h"
 #include "trace/failure.h"
+#include "trace/refuse.h"
+#include "trace/saved_aliases.h"
 #include "trace/shapes.h"
 
 namespace tandem {
@@ -37,6 +39,7 @@ class Recording {
 
  private:
   Tracer& tracer_;
+  AroundTrace around_;
   c10::impl::IncludeDispatchKeyGuard include_;
   Tracer* previous_;
   bool multithreading_ = c10::AutogradState::get_tls_state().get_multithreading_enabled();
@@ -65,7 +68,9 @@ Value Tracer::add_value(const at::Tensor& meta, c10::Device device) {
 
 at::Tensor Tracer::wrap(at::Tensor meta, c10::Device device) {
   Value value = add_value(meta, device);
-  return at::Tensor(c10::make_intrusive<FakeImpl>(std::move(meta), device, value, id_));
+  auto fake = c10::make_intrusive<FakeImpl>(std::move(meta), device, value, id_);
+  if (!differentiating_) made_.emplace_back(fake);
+  return at::Tensor(std::move(fake));
 }
 
 at::Tensor Tracer::add_tangent(const TensorMeta& like) {
@@ -85,6 +90,8 @@ Value Tracer::value_of(const at::Tensor& fake) const {
 }
 
 void Tracer::record(const std::function<void()>& program) {
+  save_aliases();
+  const NotedCopies noted(made_);
   Recording recording(*this, Phase::Forward, /*lifts=*/true);
   program();
 }
@@ -123,7 +130,7 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
   KeptMarks kept(graph_);
   const Flag differentiating(differentiating_);
   // libtorch's own nodes hold fakes alone.
-  Recording recording(*this, phase, /*lifts=*/met_saved_tensor_hooks_ || met_own_code_);
+  Recording recording(*this, phase, /*lifts=*/met_saved_tensor_hooks_ || met_own_code_ || (met_branches_ && phase == Phase::Forward));
   // Eager calls the backward outside the region in which the forward was autocast.
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   last_failure() = nullptr;
@@ -147,11 +154,17 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
 void Tracer::note_autograd() {
   if (differentiating_) return;
   autograd_clock_.push_back(at::sequence_number::peek());
+  grad_modes_.push_back(c10::GradMode::is_enabled());
   met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
 size_t Tracer::recorded_before(uint64_t sequence_number) const {
   return size_t(std::upper_bound(autograd_clock_.begin(), autograd_clock_.end(), sequence_number) - autograd_clock_.begin());
+}
+
+const Node* Tracer::call_of(const torch::autograd::Node& node) const {
+  const size_t call = recorded_before(node.sequence_nr());
+  return call < autograd_clock_.size() && call < graph_.nodes().size() ? &graph_.nodes()[call] : nullptr;
 }
 
 Tensors Tracer::differentiate(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
@@ -164,7 +177,14 @@ Tensors Tracer::differentiate_keeping_graph(const Tensors& outputs, const Tensor
 
 std::vector<Lifted> Tracer::lift_arguments(size_t count, torch::jit::Stack& stack) {
   std::vector<Lifted> alone;
-  auto lift = [this](const at::Tensor& tensor) { return tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : twin(tensor); };
+  auto lift = [this](const at::Tensor& tensor) {
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
+    at::Tensor fake = twin(tensor);
+    // A custom function asks the real tensor whether it requires grad, and its operators run as these do.
+    if (!differentiating_ && !c10::GradMode::is_enabled() && fake.requires_grad() && !tensor.requires_grad())
+      throw RunEagerly("a captured tensor that was given a history by a write is read under no_grad, or by a custom function");
+    return fake;
+  };
   auto is_real = [](const at::Tensor& tensor) { return tensor.defined() && !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Fake); };
   for (size_t i = stack.size() - count; i < stack.size(); ++i) {
     c10::IValue& argument = stack[i];

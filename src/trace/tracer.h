@@ -14,10 +14,26 @@
 namespace tandem {
 
 struct OpFacts;
+class SeedWatch;
 
 /// Thrown where a program is fine but not one that we compile; the caller runs it as it is.
 struct RunEagerly : UnsupportedError {
   using UnsupportedError::UnsupportedError;
+};
+
+/// Thrown where a program changes something of its own that compiled code would not change again; what does so once may not do it the next time.
+struct KeepsState : RunEagerly {
+  using RunEagerly::RunEagerly;
+};
+
+/// Thrown where not even the original can take the place of compiled code.
+struct CannotRun : UnsupportedError {
+  using UnsupportedError::UnsupportedError;
+};
+
+/// Thrown where a gradient is one that we compile, but not one that is differentiated in turn.
+struct NoNextOrder : RunEagerly {
+  using RunEagerly::RunEagerly;
 };
 
 /// A real tensor that goes into the graph: an argument of the call, or something the function captured.
@@ -72,8 +88,14 @@ class Tracer {
   /// The value behind a fake of this tracer; throws Error for a fake of another one.
   Value value_of(const at::Tensor& fake) const;
 
+  /// The program has ended: histories of its inputs lead no further than to their fakes.
+  void leave_outside_histories();
+
   /// Captures that nobody outside the trace owns become constants of the graph, the others stay inputs; call it when the program's own tensors are gone.
   void settle_captures();
+
+  /// Temporaries of the program whose memory may be gone are copies of it from now on.
+  void take_snapshots();
 
   /// The value of something the program returned; memory that it filled through a pointer becomes a constant.
   Value settle_output(const at::Tensor& output);
@@ -82,6 +104,17 @@ class Tracer {
   void release_real_tensors();
   /// Knows the captures again, in the order of `inputs()`.
   void hold_captures(const Tensors& captures);
+
+  /// The fakes of the program's run that something besides autograd and the trace still owns; `ours` are references that the caller holds.
+  std::vector<FakePtr> owned_by_program(const std::vector<const c10::TensorImpl*>& ours);
+  /// Whether views own tensors in a way that cannot be counted.
+  bool met_view_functions() const { return met_view_functions_; }
+  /// Lets go of all fakes; what was recorded stays.
+  void drop_fakes();
+  /// Whether the program itself is running now, rather than a backward behind it.
+  bool runs_program() const { return !differentiating_; }
+  /// Grad mode at each node of the program.
+  const std::vector<bool>& grad_modes() const { return grad_modes_; }
 
   /// Arguments, then captures, in the order in which they were met.
   const std::vector<TracedInput>& inputs() const { return inputs_; }
@@ -93,10 +126,17 @@ class Tracer {
 
   /// How many nodes the program had recorded when autograd made the node of this sequence number: tells which operator it belongs to.
   size_t recorded_before(uint64_t sequence_number) const;
+  /// The call of the program's that this node of autograd belongs to; null for nodes that were made while a derivative was recorded.
+  const Node* call_of(const torch::autograd::Node& node) const;
   /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would run.
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
+  /// Asked before each draw of random numbers whether a generator was set by the program.
+  void ask_for_seeds(SeedWatch* seeds) { seeds_ = seeds; }
   /// A backward runs code that is not libtorch's: real tensors may turn up there.
   void note_own_code() { met_own_code_ = true; }
+  bool met_own_code() const { return met_own_code_; }
+  /// Some formula goes several ways: those that a derivative of it calls may.
+  void note_branches() { met_branches_ = true; }
 
   /// The tracer that this thread is recording with, or null.
   static Tracer* current();
@@ -114,6 +154,7 @@ class Tracer {
   at::Tensor wrap(at::Tensor meta, c10::Device device);
   Value add_value(const at::Tensor& meta, c10::Device device);
   int32_t storage_id(const c10::Storage& meta_storage);
+  const TracedInput* original_of(const at::Tensor& saved) const;
   TracedInput make_twin(const at::Tensor& real, bool captured);
   c10::Storage twin_storage(const at::Tensor& real);
   void note_autograd();
@@ -130,9 +171,14 @@ class Tracer {
   std::vector<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, size_t> twins_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
+  WeakFakes made_;                                           ///< all fakes of the program's run
+  std::vector<bool> grad_modes_;
   std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
+  SeedWatch* seeds_ = nullptr;
   bool met_saved_tensor_hooks_ = false;
   bool met_own_code_ = false;
+  bool met_view_functions_ = false;
+  bool met_branches_ = false;
   bool met_zeros_ = false;                                   ///< some fake is a zero tensor
   std::vector<int32_t> leaf_views_;                          ///< storages of inputs with a gradient that lie on a leaf which is a view of a tensor without
   std::unordered_map<int32_t, at::Tensor> snapshots_;        ///< data of captures whose memory may die before the trace ends

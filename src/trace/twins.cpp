@@ -90,8 +90,21 @@ bool Tracer::has_met(const at::Tensor& real) const { return twins_.count(real.un
 
 void Tracer::stand_for(const at::Tensor& real, at::Tensor fake) { stand_ins_.emplace(real.unsafeGetTensorImpl(), std::move(fake)); }
 
+/// What a custom function saved of a captured tensor comes back as a copy of it: the same memory and versions.
+const TracedInput* Tracer::original_of(const at::Tensor& saved) const {
+  auto is_this = [&](const TracedInput& input) {
+    const at::Tensor& real = input.real;
+    return real.defined() && real.has_storage() && saved.has_storage() && real.storage().is_alias_of(saved.storage()) && real.sizes() == saved.sizes() &&
+           real.strides() == saved.strides() && real.storage_offset() == saved.storage_offset() && real.requires_grad() == saved.requires_grad() && have_one_version(real, saved);
+  };
+  auto found = std::find_if(inputs_.begin(), inputs_.end(), is_this);
+  return found == inputs_.end() ? nullptr : &*found;
+}
+
 at::Tensor Tracer::twin(const at::Tensor& real) {
   if (auto stand_in = stand_ins_.find(real.unsafeGetTensorImpl()); stand_in != stand_ins_.end()) return stand_in->second;
+  if (differentiating_ && !has_met(real))
+    if (const TracedInput* original = original_of(real)) return original->visible;
   auto [found, fresh] = twins_.try_emplace(real.unsafeGetTensorImpl(), inputs_.size());
   if (fresh) {
     if (auto kind = uncompiled_kind(real)) throw RunEagerly("the function uses " + *kind + " that it captured");
@@ -108,10 +121,14 @@ at::Tensor Tracer::twin(const at::Tensor& real) {
   return inputs_[found->second].visible;
 }
 
-void Tracer::settle_captures() {
-  // The program has ended; its captures may die from here on.
+/// Its captures may die from here on.
+void Tracer::leave_outside_histories() {
   for (TracedInput& input : inputs_)
     if (input.end) let_go(*input.end);
+}
+
+void Tracer::settle_captures() {
+  leave_outside_histories();
   std::vector<Value> kept;
   std::vector<Value> constants;
   auto owners = [this](const c10::StorageImpl* storage) {
@@ -137,6 +154,12 @@ void Tracer::settle_captures() {
   graph_.set_inputs(kept);
   std::erase_if(inputs_, [&](const TracedInput& input) { return std::find(constants.begin(), constants.end(), input.value) != constants.end(); });
   index_twins();
+}
+
+void Tracer::take_snapshots() {
+  for (auto& [input, data] : snapshots_)
+    if (inputs_[size_t(input)].real.use_count() == 1) inputs_[size_t(input)].real = data;
+  snapshots_.clear();
 }
 
 void Tracer::release_real_tensors() {

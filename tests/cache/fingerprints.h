@@ -11,7 +11,7 @@ using Function = std::function<Tensors(const Tensors&)>;
 inline at::Tensor ones_leaf(at::IntArrayRef sizes) { return torch::ones(sizes).requires_grad_(); }
 
 inline Traced traced(const Function& function, const Tensors& inputs, bool record_locations = false) {
-  return trace_forward([&](const Tensors& fakes) { return detail::Returned{function(fakes), nullptr}; }, inputs, record_locations);
+  return trace_forward([&](const Tensors& fakes) { return detail::Returned{function(fakes), nullptr}; }, inputs, {.record_locations = record_locations});
 }
 
 inline Fingerprint fingerprint_of(const Function& function, const Tensors& inputs, const Options& options = {}) {

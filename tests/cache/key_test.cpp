@@ -173,6 +173,8 @@ const OptionCase option_cases[] = {
      }},
     {"memory_budget", true, [](Options& o) { o.memory_budget = 0.5; }},
     {"keep_input_mutations", true, [](Options& o) { o.keep_input_mutations = false; }},
+    {"watched_calls", false, [](Options& o) { o.watched_calls = false; }},
+    {"must_compile", false, [](Options& o) { o.must_compile = true; }},
     {"debug_asserts", true, [](Options& o) { o.debug_asserts = true; }},
     {"record_locations", true, [](Options& o) { o.record_locations = true; }},
     {"name", false, [](Options& o) { o.name = "other"; }},

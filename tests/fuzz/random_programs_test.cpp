@@ -32,7 +32,8 @@ Finished fuzz(const std::string& arguments, const std::string& environment = "")
 
 void expect_no_difference(uint64_t seed, uint64_t first) {
   const std::string which = "--seed " + std::to_string(seed) + " --first " + std::to_string(first) + " --programs " + std::to_string(programs_a_test);
-  const Finished run = fuzz(which + " --failures 3 --json");
+  const bool watched = std::string_view(std::getenv("TANDEM_WATCHED_CALLS")) == "all";
+  const Finished run = fuzz(which + " --failures 3 --json" + (watched ? " --watched" : ""));
   const Json report = Json::parse(run.output, nullptr, false);
   ASSERT_FALSE(report.is_discarded()) << run.output;
   std::string shown;

@@ -86,7 +86,7 @@ class Signatures(unittest.TestCase):
     def test_other_numbers_are_other_traces(self):
         compiled, x = tandem.compile(lambda x, n: x * n), torch.ones(2)
         before = traces()
-        for n, count in ((2, 1), (3, 2), (2, 2), (2.0, 3), (True, 4), (3, 4)):
+        for n, count in ((2, 1), (3, 2), (2, 2), (2.0, 3), (True, 3), (True, 4), (3, 4)):
             self.assertTrue(torch.equal(compiled(x, n), x * n))
             self.assertEqual(traces() - before, count, n)
 
@@ -102,6 +102,11 @@ class Signatures(unittest.TestCase):
         compiled, x = tandem.compile(lambda x, s: x * len(s)), torch.ones(2)
         self.assertTrue(torch.equal(compiled(x, {1, 2}), x * 2))
         self.assertTrue(torch.equal(compiled(x, {1, 2, 3}), x * 3))
+
+    def test_iterators_are_used_as_in_eager(self):
+        compiled, x = tandem.compile(lambda x, numbers: x * next(numbers)), torch.ones(2)
+        for numbers in (iter([1, 2, 3]), (n for n in (1, 2, 3))):
+            self.assertEqual([compiled(x, numbers)[0].item() for _ in range(3)], [1, 2, 3])
 
     def test_a_changed_list_is_changed_for_the_caller(self):
         def push(x, items):

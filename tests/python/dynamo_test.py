@@ -65,6 +65,56 @@ class Dynamo(unittest.TestCase):
             self.assertTrue(torch.equal(got, want))
             self.assertTrue(torch.equal(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want))))
 
+    def test_numbers_that_change(self):
+        class Softer(torch.nn.Module):
+            t = 1.0
+
+            def forward(self, x):
+                return torch.softmax(x / self.t, 0) + torch.tensor(self.t * 2)
+
+        def of_arguments(backend, values):
+            function = torch.compile(lambda x, s: (x * s).sum() - s, backend=backend)
+            return [function(torch.ones(3), s) for s in values]
+
+        def of_attributes(backend, module, name, values):
+            function, results = torch.compile(module, backend=backend), []
+            for value in values:
+                setattr(module, name, value)
+                torch.manual_seed(0)
+                x = torch.arange(8.0, requires_grad=True)
+                results += [function(x), *torch.autograd.grad(function(x).square().sum(), x)]
+            return results
+
+        for run in (
+            lambda backend: of_arguments(backend, (1.0, 0.5, 0.25, 1 / 3)),
+            lambda backend: of_arguments(backend, (1, 2, 3, 4)),
+            lambda backend: of_attributes(backend, Softer(), "t", (1.0, 0.5, 1 / 3)),
+            lambda backend: of_attributes(backend, torch.nn.Dropout(0.1), "p", (0.1, 0.2, 0.3)),
+        ):
+            torch._dynamo.reset()
+            want = run("eager")
+            torch._dynamo.reset()
+            got = run(tandem.dynamo.backend)
+            self.assertTrue(all(map(torch.equal, got, want)))
+
+    def test_numbers_that_settle_are_compiled(self):
+        function, x = compiled(lambda x, s: (x * s).sin()), torch.ones(3)
+        for s in (1.0, 0.5, 0.25, 0.25, 0.25):
+            self.assertTrue(torch.equal(function(x, s), (x * s).sin()))
+        self.assertEqual(tandem.counters()["ran_uncompiled"], 0)
+        self.assertEqual(tandem.counters()["trace"], 3)
+
+    def test_graphs_that_look_at_data_run_as_they_are(self):
+        def scaled(x):
+            return x * x.max().item() + x.nonzero().sum()
+
+        x = torch.arange(3.0)
+        with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+            function = compiled(scaled)
+            for factor in (1, 2, 3):
+                self.assertTrue(torch.equal(function(x * factor), scaled(x * factor)))
+        self.assertGreater(tandem.counters()["ran_uncompiled"], 0)
+
     def test_options_are_tandems(self):
         seen = []
 

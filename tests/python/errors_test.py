@@ -1,5 +1,7 @@
 """What goes wrong, and how it is said; threads and signals."""
 
+import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -10,6 +12,7 @@ import traceback
 import unittest
 
 import torch
+from engine_warnings import engine_warnings
 
 import tandem
 
@@ -22,8 +25,19 @@ class Errors(unittest.TestCase):
         return f"errors_test.py:{sys._getframe(1).f_lineno + offset}"
 
     def refused(self, function, words):
+        """Raises where it must be compiled; runs as it is elsewhere, and says the same once."""
         with self.assertRaisesRegex(tandem.UnsupportedError, words) as caught:
-            tandem.compile(function)(self.x)
+            tandem.compile(function, must_compile=True)(self.x)
+        before = tandem.counters()["ran_uncompiled"]
+        compiled = tandem.compile(function)
+        with engine_warnings() as said, contextlib.redirect_stdout(io.StringIO()):
+            for _ in range(3):
+                want, got = function(self.x), compiled(self.x)
+                self.assertTrue(got is want is None or torch.equal(got, want))
+        self.assertEqual(tandem.counters()["ran_uncompiled"] - before, 3)
+        self.assertEqual(len(said), 1, said)
+        self.assertRegex(said[0], words)
+        self.assertIn(function.__qualname__, said[0])
         return str(caught.exception)
 
     def test_the_family(self):
@@ -69,6 +83,18 @@ class Errors(unittest.TestCase):
             self.assertEqual(error.args, ("mine",))
             self.assertIn("fails", [frame.name for frame in traceback.extract_tb(error.__traceback__)])
 
+    def test_a_function_that_fails_has_done_what_it_did_before(self):
+        def fails(x, names):
+            names.append("begun")
+            x.add_(1)
+            raise KeyError("mine")
+
+        compiled, x, names = tandem.compile(fails), torch.ones(2), []
+        for count in (1, 2):
+            with self.assertRaises(KeyError):
+                compiled(x, names)
+            self.assertEqual((x.tolist(), len(names)), ([1.0 + count] * 2, count))
+
     def test_errors_of_torch_arrive_as_in_eager(self):
         for function in (lambda x: x @ torch.ones(5), lambda x: x[7], lambda x: x.view(2, 2)):
             with self.assertRaises(Exception) as eager:
@@ -94,11 +120,13 @@ class Errors(unittest.TestCase):
         x = torch.ones(3)
         version = x._version
         with self.assertRaises(tandem.UnsupportedError):
-            tandem.compile(writes)(x)
+            tandem.compile(writes, must_compile=True)(x)
         self.assertTrue(torch.equal(x, torch.ones(3)))
         self.assertEqual(x._version, version)
+        tandem.compile(writes)(x)
+        self.assertTrue(torch.equal(x, torch.full((3,), 2.0)))
 
-    def test_a_fake_kept_beyond_its_trace(self):
+    def test_what_a_program_keeps_has_its_data(self):
         shelf = {"things": []}
 
         def keep(x):
@@ -106,8 +134,7 @@ class Errors(unittest.TestCase):
             return x + 1
 
         tandem.compile(keep)(self.x)
-        with self.assertRaisesRegex(RuntimeError, "traced function"):
-            shelf["things"][0] + 1
+        self.assertTrue(torch.equal(shelf["things"][0], self.x * 2))
 
     def test_errors_of_a_compiled_backward_are_tandems(self):
         def bad_compiler(graph, context):

@@ -58,7 +58,7 @@ TEST(BadInput, InputsAndGeneratorsAreUntouchedByAFailedCompile) {
     written.normal_();
     torch::dropout(in[0], 0.5, true);
     return Tensors{in[0].masked_select(in[0] > 1)};
-  }, {});
+  }, {.must_compile = true});
   torch::manual_seed(1);
   at::Tensor next = torch::rand(3);
   torch::manual_seed(1);
@@ -107,7 +107,7 @@ TEST(BadInput, NothingReturnedAndNothingDone) {
   EXPECT_FALSE(first.storage().is_alias_of(second.storage()));
 }
 
-TEST(BadInput, AFakeKeptBeyondTheTraceSaysSoWhenUsed) {
+TEST(BadInput, ATensorKeptBeyondTheTraceIsATensorLikeAnyOther) {
   at::Tensor kept;
   Compiled fast([&](const Tensors& in) {
     kept = in[0] * 2;
@@ -115,12 +115,11 @@ TEST(BadInput, AFakeKeptBeyondTheTraceSaysSoWhenUsed) {
   }, {});
   at::Tensor a = leaf({2});
   EXPECT_TRUE(same_values(fast({a})[0], a * 2 + 1));
-  EXPECT_TRUE(contains(message<Error>([&] { kept + 1; }), "after the trace had ended")) << message([&] { kept + 1; });
-  EXPECT_TRUE(contains(message<Error>([&] { kept.sum().item(); }), "after the trace had ended"));
-  EXPECT_ANY_THROW(kept.data_ptr());
-  EXPECT_TRUE(contains(message<Error>([&] { fast({kept}); }), "kept beyond the trace"));
+  EXPECT_TRUE(same_values(kept, a * 2));
+  EXPECT_NO_THROW(kept.data_ptr());
+  EXPECT_TRUE(same_values(fast({kept})[0], a * 4 + 1));
   Compiled other([&](const Tensors& in) { return Tensors{in[0] + kept}; }, {});
-  EXPECT_TRUE(contains(message<Error>([&] { other({a}); }), "another trace"));
+  EXPECT_TRUE(same_values(other({a})[0], a + kept));
   EXPECT_TRUE(same_values(fast({a})[0], a * 2 + 1));
 }
 

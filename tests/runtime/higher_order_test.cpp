@@ -87,12 +87,12 @@ TEST(HigherOrder, Determinants) {
 }
 
 TEST(HigherOrder, WhereTheNextOrderDependsOnDataTheFunctionRunsAsItIs) {
-  Callable det = [](const Tensors& in) { return Tensors{at::linalg_det(in[0])}; };
-  Compiled fast(det, {});
+  Callable trace = [](const Tensors& in) { return Tensors{at::trace(in[0] * in[0])}; };
+  Compiled fast(trace, {});
   EXPECT_TRUE(contains(fast.explain({double_leaf({3, 3})}).eager_reason, "second derivative"));
   at::Tensor x = double_leaf({3, 3});
   auto second = [&](const Callable& f) { return grad(grad(f({x})[0], {x})[0].sin().sum(), {x}, false)[0]; };
-  expect_close(second([&](const Tensors& in) { return fast(in); }), second(det), "the second gradient");
+  expect_close(second([&](const Tensors& in) { return fast(in); }), second(trace), "the second gradient");
 }
 
 TEST(HigherOrder, LinearSystems) {

@@ -57,6 +57,10 @@ Rows indexing_rows() {
                                 {f({5, 7}).t(), index({2, 2}, 5), f({})},
                                 {f({5, 3}).expanded(), index({0}, 5), f({0, 3})}});
   return {
+      {"one_hot", rows,
+       [](In x, In i) {
+         return Tensors{at::one_hot(i, 5), x * 2};
+       }},
       {"index_select", rows, [](In x, In i) { return at::index_select(x, 0, i); }},
       {"index_select/last", both({{f({5, 7}), index({4}, 7)}, {f({5, 7}).t(), index({4}, 7)}, {f({0, 7}), index({4}, 7)}, {f({}), index({1}, 1)}}),
        [](In x, In i) { return at::index_select(x, -1, i); }},

@@ -64,6 +64,19 @@ TEST(CustomCaptures, AppliedToAParameterIsCompiled) {
   EXPECT_EQ(fast.explain({counted({1, 2})}).eager_reason, "");
 }
 
+// It asks the real tensor, which knows nothing of the write, whether it requires grad.
+TEST(CustomCaptures, AppliedToACaptureThatAWriteGaveAHistory) {
+  expect_alike([](bool compiled) {
+    const at::Tensor x = counted({1, 2, 3}), w = torch::tensor({2., 3., 5.}, at::kDouble);
+    const at::Tensor y = compiled_or_not(compiled, [&](const Tensors& in) {
+      w.mul_(in[0]);
+      return Tensors{Product::apply(w, w)};
+    })({x})[0];
+    EXPECT_TRUE(y.requires_grad());
+    return Tensors{y, torch::autograd::grad({y.sum()}, {x})[0]};
+  });
+}
+
 /// What the backward returns besides its gradient: nothing of it comes from an operator on fakes.
 at::Tensor& given_gradient() {
   static at::Tensor tensor;

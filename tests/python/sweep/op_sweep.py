@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import time
 import warnings
@@ -26,14 +27,6 @@ SAMPLE_SEEDS = (11, 12)
 UNINITIALISED = re.compile(r"(new_)?empty(_like|_permuted|_strided)?$")
 
 
-def without_seeding(op: Callable, *args: Any, **kwargs: Any) -> Any:
-    return op(*args, **kwargs)
-
-
-# The database wraps random ops so that each call seeds. Every call is seeded from outside here, so the op draws as in users' programs.
-common_methods_invocations.wrapper_set_seed = without_seeding
-
-
 @dataclass(frozen=True)
 class Stage:
     """One way to call an op, on one dtype, with the most samples that the short form tries."""
@@ -51,7 +44,35 @@ def full_name(op: OpInfo) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
+def seeds(variant: Callable | None) -> bool:
+    return "wrapper_set_seed" in getattr(getattr(variant, "__code__", None), "co_names", ())
+
+
+def without_seeding(variant: Callable | None) -> Callable | None:
+    """The same, drawing as users' programs do."""
+    if not seeds(variant):
+        return variant
+
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        wrapper = common_methods_invocations.wrapper_set_seed
+        common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+        try:
+            return variant(*args, **kwargs)
+        finally:
+            common_methods_invocations.wrapper_set_seed = wrapper
+
+    return drawn
+
+
+def unseeded(op: OpInfo) -> OpInfo:
+    """The database wraps random ops so that each call seeds, and puts the generator back; such ops run as they are. This one has no wrapper, and is compiled."""
+    bare = copy.copy(op)
+    bare.op, bare.inplace_variant, bare.method_variant = map(without_seeding, (op.op, op.inplace_variant, op.method_variant))
+    return bare
+
+
 OPS: dict[str, OpInfo] = {full_name(op): op for op in op_db}
+OPS |= {f"{name}.unseeded": unseeded(op) for name, op in OPS.items() if any(map(seeds, (op.op, op.inplace_variant, op.method_variant)))}
 
 
 def stages_of(op: OpInfo, limits: Limits) -> list[Stage]:

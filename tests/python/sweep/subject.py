@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -24,6 +25,8 @@ class Subject(Protocol):
 
     def traces(self) -> int: ...
 
+    def broken(self) -> int: ...
+
     def reset(self) -> None: ...
 
 
@@ -39,13 +42,17 @@ class Tandem:
         self.unsupported = (tandem.UnsupportedError,)
 
     def compile(self, function: Callable) -> Callable:
-        return self.door.compile(function, backend=self.backend)
+        # Watched calls run the original; with TANDEM_WATCHED_CALLS=all the watching is judged instead of compiled code.
+        return self.door.compile(function, backend=self.backend, watched_calls=os.environ.get("TANDEM_WATCHED_CALLS") == "all")
 
     def eager_reason(self, compiled: Callable, args: tuple, kwargs: dict) -> str:
         return self.door.explain(compiled, *args, **kwargs).eager_reason
 
     def traces(self) -> int:
         return self.door.counters().get("trace", 0)
+
+    def broken(self) -> int:
+        return self.door.counters()["promise_broken"]
 
     def reset(self) -> None:
         self.door.reset()
@@ -70,6 +77,9 @@ class StandIn:
         return ""
 
     def traces(self) -> int:
+        return 0
+
+    def broken(self) -> int:
         return 0
 
     def reset(self) -> None:

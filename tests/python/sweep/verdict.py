@@ -67,15 +67,26 @@ def judge(question: Question, subject: Subject, compiled: Callable) -> Verdict:
 
 def judge_call(question: Question, which: int, subject: Subject, compiled: Callable) -> Verdict:
     eager = question.observed(question.function, which)
+    given = question.arguments(which)
+    # Asked first: a function with as many signatures as there are samples would not compile them of its own accord.
+    reason = eager_reason(subject, compiled, given)
+    broken = subject.broken()
     outcome = question.observed(compiled, which)
+    if subject.broken() != broken:
+        return Verdict(FAILED, "a promise seems to be broken: " + eager_reason(subject, compiled, given))
     if outcome.error or eager.error:
         operator = partial(data_dependent_operator, question.function, question.arguments(which))
         return judge_errors(eager, outcome, subject, operator)
     if text := outcome_difference(eager, outcome, values=question.values, order=question.order):
         return Verdict(FAILED, text)
-    given = question.arguments(which)
-    reason = subject.eager_reason(compiled, given.args, given.kwargs)
     return Verdict(UNCOMPILED, without_place(reason)) if reason else Verdict(PASSED)
+
+
+def eager_reason(subject: Subject, compiled: Callable, given: Arguments) -> str:
+    try:
+        return subject.eager_reason(compiled, given.args, given.kwargs)
+    except Exception:  # which the call will raise too
+        return ""
 
 
 def judge_errors(eager: Outcome, compiled: Outcome, subject: Subject, operator: Callable[[], str | None]) -> Verdict:

@@ -1,0 +1,96 @@
+// Whether the program still does what was recorded of it.
+#include <tandem/passes.h>
+
+#include <bit>
+#include <cstdlib>
+#include <string_view>
+
+#include "aot/replay.h"
+#include "runtime/entry.h"
+
+namespace tandem {
+namespace {
+
+/// TANDEM_WATCHED_CALLS=all or =off, for those who test compiled functions.
+std::string_view wish_of_environment() {
+  static const std::string wish = [] {
+    const char* set = std::getenv("TANDEM_WATCHED_CALLS");
+    return std::string(set ? set : "");
+  }();
+  return wish;
+}
+
+bool registers_passes() {
+  for (Stage stage : {Stage::Joint, Stage::Forward, Stage::Backward, Stage::Inference})
+    if (!registered_passes(stage).empty()) return true;
+  return false;
+}
+
+std::vector<Value> values_of(const Traced& traced) {
+  std::vector<Value> values;
+  for (const at::Tensor& output : traced.outputs) values.push_back(output.defined() ? traced.tracer->value_of(output) : Value{});
+  return values;
+}
+
+}  // namespace
+
+/// Often while a signature is young, ever more rarely then.
+bool Entry::is_watched_call() {
+  const size_t call = ++calls_;
+  if (!options_.watched_calls || wish_of_environment() == "off") return false;
+  return wish_of_environment() == "all" || (call > 1 && std::has_single_bit(call - 1));
+}
+
+bool Entry::can_be_followed() const {
+  const bool has_compilers = options_.fw_compiler || options_.bw_compiler || options_.inference_compiler;
+  const bool gives_eager_bits = (options_.backend == "eager" || options_.backend == "debug") && !has_compilers && !options_.decompositions && options_.memory_budget == 1;
+  // A program of shared memory was recorded as a function of that memory.
+  return gives_eager_bits && !registers_passes() && !bases_;
+}
+
+Graph Entry::record() {
+  std::lock_guard recording(backward_mutex_);
+  return traced_.tracer->graph();
+}
+
+std::vector<Value> Entry::recorded_outputs() const { return values_of(traced_); }
+
+Traced Entry::trace_again(const detail::Program& program, const Tensors& arguments, const Tensors& leaves) const {
+  if (!bases_) return trace_forward(program, arguments, {.leaves = leaves, .is_check = true});
+  const Tensors members = bases_->members(arguments, *alive(captured_members_));
+  std::vector<TracedMember> seen;
+  return trace_forward(bases_->program(program, members, seen), bases_->arguments(*bases_->bases(members), arguments), {.members = &seen, .leaves = leaves, .is_check = true});
+}
+
+std::string Entry::difference_from(const detail::Program& program, const Tensors& arguments, const Tensors& leaves) {
+  Traced again;
+  try {
+    again = trace_again(program, arguments, leaves);
+  } catch (const RunEagerly& reason) {
+    return reason.what();
+  }
+  give_data(*again.tracer, again.kept);
+  if (!again.kept.empty()) return "it keeps " + describe_kept(again) + ", beyond the call";
+  size_t next = 0;
+  for (const TracedInput& input : again.tracer->inputs())
+    if (input.captured && next < captures_.size() && !captures_[next++].lock().is_same(input.real))
+      return input_names_[input_names_.size() - captures_.size() + next - 1] + " is another tensor than when the function was traced, though nothing in its signature "
+             "changed; pass it as an argument, or write into the tensor that the function captured";
+  std::lock_guard recording(backward_mutex_);
+  const Graph &now = again.tracer->graph(), &then = traced_.tracer->graph();
+  if (now.hash() == then.hash()) return values_of(again) == values_of(traced_) ? "" : "it returns other tensors than when it was traced";
+  size_t n = 0;
+  while (n < now.nodes().size() && n < then.nodes().size() && to_string(now, now.nodes()[n]) == to_string(then, then.nodes()[n])) ++n;
+  return "the function computes something else than when it was traced, though nothing in its signature changed; a captured number or flag that "
+         "changes must become an argument. First difference:\n" +
+         (n < now.nodes().size() ? excerpt(now, n) : std::string("  the function ends earlier now"));
+}
+
+void Entry::give_up(const std::string& reason) {
+  std::lock_guard recording(backward_mutex_);
+  if (is_broken_) return;
+  broken_promise_ = reason;
+  is_broken_.store(true, std::memory_order_release);
+}
+
+}  // namespace tandem

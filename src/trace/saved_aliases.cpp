@@ -1,0 +1,84 @@
+#include "trace/saved_aliases.h"
+
+#include <ATen/SavedTensorHooks.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "base/autograd.h"
+#include "trace/tracer.h"
+
+namespace tandem {
+namespace {
+
+using torch::autograd::Engine;
+using torch::autograd::SavedVariableHooks;
+
+class SavedAlias final : public SavedVariableHooks {
+ public:
+  void call_pack_hook(const at::Tensor& tensor) override {
+    FakeImpl* fake = as_fake(tensor);
+    if (fake && fake->lent_memory()) Tracer::current()->settle_output(tensor);   // what was written there is data from now on
+    alias_ = fake ? fake->alias() : tensor;
+    // What a custom function saves of a captured tensor is the real one, and writes are counted by its fake.
+    counted_ = fake || tensor.unsafeGetTensorImpl()->is_wrapped_number() ? alias_ : Tracer::current()->twin(tensor);
+    is_counted_ = !counted_.is_inference();
+    if (is_counted_) version_ = counted_._version();
+  }
+
+  /// libtorch asks tensors with hooks for no version.
+  at::Tensor call_unpack_hook() override {
+    TORCH_CHECK(!is_counted_ || counted_._version() == version_, "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of sizes ",
+                alias_.sizes(), " is at version ", counted_._version(), "; expected version ", version_, " instead");
+    return alias_;
+  }
+
+ private:
+  at::Tensor alias_, counted_;
+  uint32_t version_ = 0;
+  bool is_counted_ = false;
+};
+
+/// Stands before the engine of this process, which goes on doing all the work.
+class AliasingEngine final : public Engine {
+ public:
+  explicit AliasingEngine(Engine& inner) : inner_(inner) {}
+
+  std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
+    const Tracer* tracer = Tracer::current();
+    if (!tracer || !tracer->runs_program() || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return inner_.get_default_saved_variable_hooks();
+    return std::make_unique<SavedAlias>();
+  }
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots, const torch::autograd::variable_list& inputs, bool keep_graph, bool create_graph,
+                                         bool accumulate_grad, const torch::autograd::edge_list& outputs) override {
+    return inner_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
+  }
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task, NodePtr root,
+                                                                 torch::autograd::InputBuffer&& buffer) override {
+    return inner_.execute_with_graph_task(task, std::move(root), std::move(buffer));
+  }
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override { return inner_.make_anomaly_metadata(); }
+
+ private:
+  Engine& inner_;
+};
+
+std::atomic<Engine*> aliasing = nullptr;
+
+}  // namespace
+
+/// A host that is loaded later, as Python may be, brings an engine of its own.
+void save_aliases() {
+  if (&Engine::get_default_engine() == aliasing.load()) return;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  Engine& now = Engine::get_default_engine();
+  if (&now == aliasing.load()) return;
+  aliasing = new AliasingEngine(now);        // never destroyed: threads may still ask while the process ends
+  torch::autograd::set_default_engine_stub([]() -> Engine& { return *aliasing.load(); });
+}
+
+}  // namespace tandem
