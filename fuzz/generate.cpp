@@ -12,9 +12,6 @@ namespace tandem::fuzz {
 
 namespace {
 
-bool state_wanted = false;
-
-
 constexpr int64_t most_elements = 120;
 
 /// Too large, or of negative sizes: libtorch expands a tensor without dimensions to {-1}.
@@ -84,8 +81,8 @@ class Generator {
     main_dtype_ = dice_.chance(50) ? at::kDouble : at::kFloat;
     const int writes = dice_.pick(std::vector<int>{0, 0, 1, 2, 4});
     // What a history with code of its own keeps alive is found by a second trace, in which state would be kept twice.
-    const bool keeps = state_wanted && dice_.chance(6), sets = state_wanted && !keeps && dice_.chance(6);
-    const bool hooks = state_wanted && !keeps && dice_.chance(8), customs = state_wanted && !keeps && dice_.chance(12);
+    const bool keeps = dice_.chance(6), sets = !keeps && dice_.chance(6);
+    const bool hooks = !keeps && dice_.chance(8), customs = !keeps && dice_.chance(12);
     const std::map<Kind, int> taste = {{Kind::Value, 2},      {Kind::View, 3},          {Kind::Write, 2 * writes},
                                        {Kind::Random, dice_.chance(60) ? 2 : 0}, {Kind::Shape, std::min(writes, 1)}, {Kind::Grad, dice_.chance(25) ? 8 : 0},
                                        {Kind::State, keeps ? 8 : 0}, {Kind::Effect, sets ? 6 : 0}, {Kind::Hook, hooks ? 12 : 0}, {Kind::Custom, customs ? 8 : 0}};
@@ -211,8 +208,6 @@ class Generator {
 };
 
 }  // namespace
-
-void generate_state(bool wanted) { state_wanted = wanted; }
 
 Program generate(uint64_t seed, uint64_t number) { return Generator(seed, number).run(); }
 

@@ -13,6 +13,8 @@ def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options:
     """The compiled form of one graph of Dynamo's; `options` are the keywords of tandem.compile. A graph that cannot be compiled runs as it is."""
     if mode not in (None, "default"):
         raise TypeError(f"torch.compile(backend='tandem') has no mode {mode!r}; use options={{...}} with the keywords of tandem.compile")
+    if any(_is_nested(given) for given in example_inputs):
+        return module.forward
     numbers = _take_numbers(module)
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
@@ -20,6 +22,11 @@ def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options:
     # Dynamo checks at every call that the program is the one that the graph was made of.
     function = _C.Callable(module.forward, [module], make_options({"name": _name(), "watched_calls": False, **(options or {})}, module))
     return torch._dynamo.disable(_with_numbers(function, numbers) if numbers else function)
+
+
+def _is_nested(given: Any) -> bool:
+    """A nested tensor, or one of its sizes, which is no number."""
+    return given.is_nested if isinstance(given, torch.Tensor) else isinstance(given, torch.SymInt) and given.node.is_nested_int()
 
 
 def _name() -> str:

@@ -197,7 +197,12 @@ class Functionalizer {
 
   bool rewrite_copy(const Node& node) {
     if (node.op.schema().name() != "aten::copy_" || node.writes[0].first != node.writes[0].second) return false;
-    Value target = node.writes[0].first, source = read(std::get<Value>(node.arguments[1]));
+    Value target = node.writes[0].first;
+    if (!std::holds_alternative<Value>(node.arguments[1])) {                // a number
+      commit(target, call("aten::copy", {read(target), node.arguments[1], node.arguments[2]}));
+      return true;
+    }
+    Value source = read(std::get<Value>(node.arguments[1]));
     const TensorMeta &wanted = trace_.meta(target), &given = graph_.meta(source);
     bool same = wanted.sizes == given.sizes && wanted.dtype == given.dtype && wanted.device == given.device && same_strides(wanted, given) &&
                 is_dense(given) && !given.conj && !given.neg && !wanted.conj && !wanted.neg;

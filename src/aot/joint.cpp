@@ -60,13 +60,15 @@ int64_t bytes_read_by_backward(const Graph& trace, size_t forward_nodes, const s
 /// While it lives, the trace goes on behind what was recorded for an order.
 class Continued {
  public:
-  Continued(Traced& traced, const Order& order) : tracer_(*traced.tracer), forward_nodes_(traced.forward_nodes) { tracer_.resume(order.nodes, order.tangents); }
-  ~Continued() { tracer_.truncate(forward_nodes_); }
+  Continued(Traced& traced, const Order& order) : tracer_(*traced.tracer), forward_nodes_(traced.forward_nodes), inputs_(tracer_.inputs().size()) {
+    tracer_.resume(order.nodes, order.tangents);
+  }
+  ~Continued() { tracer_.truncate(forward_nodes_, inputs_); }
   Continued(const Continued&) = delete;
 
  private:
   Tracer& tracer_;
-  size_t forward_nodes_;
+  size_t forward_nodes_, inputs_;
 };
 
 /// The arguments of one autograd::grad.

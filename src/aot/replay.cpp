@@ -2,15 +2,12 @@
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <set>
 
 #include "base/generators.h"
-#include "base/history.h"
 #include "base/log.h"
 #include "graph/boxing.h"
-#include "trace/boundaries.h"
 
 namespace tandem {
 namespace {
@@ -18,45 +15,72 @@ namespace {
 /// The tensors of one run, by the values of the record.
 class Replay {
  public:
-  explicit Replay(const Tracer& tracer) : tracer_(tracer), graph_(tracer.graph()), tensors_(graph_.value_count()) {
+  explicit Replay(const Tracer& tracer) : tracer_(tracer), graph_(tracer.graph()), tensors_(graph_.value_count()), detached_(graph_.value_count()) {
     for (const auto& [value, data] : graph_.constants()) at(value) = data.detach().clone();
+    std::map<int32_t, size_t> inputs;
+    for (const TracedInput& input : tracer.inputs()) ++inputs[graph_.meta(input.value).storage];
+    for (const auto& [storage, count] : inputs)
+      if (count > 1) shared_.insert(storage);
   }
 
   void set(Value value, at::Tensor tensor) { at(value) = std::move(tensor); }
 
-  void run(size_t n) {
+  /// Runs node `n`, as autograd was told when it was recorded; or behind autograd's back, where nothing is told.
+  void run(size_t n, const AutogradOfCall* told = nullptr) {
     const Node& node = graph_.nodes()[n];
+    told_ = told;
+    passed_.clear();
     torch::jit::Stack stack;
     for (size_t a = 0; a < node.arguments.size(); ++a) stack.push_back(boxed(node.arguments[a], node.op.schema().arguments()[a]));
-    for (const auto& [before, after] : node.writes) at(after) = at(before);
+    for (const auto& [before, after] : node.writes)
+      at(after) = std::find_if(passed_.begin(), passed_.end(), [before = before](const auto& passed) { return passed.first == before; })->second;
     node.op.callBoxed(stack);
     for (size_t r = 0; r < node.results.size(); ++r) take(node.results[r], std::move(stack[r]));
   }
 
   /// What a fake stands for; undefined where nothing made it.
-  at::Tensor of(const FakeImpl& fake, bool requires_grad) const {
-    const at::Tensor& tensor = tensors_[size_t(fake.value.id)];
-    // `.data()` makes no node.
-    return tensor.defined() && tensor.requires_grad() && !requires_grad ? tensor.detach() : tensor;
+  at::Tensor of(const at::Tensor& fake) {
+    for (const TracedInput& input : tracer_.inputs())
+      if (input.visible.is_same(fake) || input.leaf.is_same(fake)) return at(input.value);
+    return as_known(as_fake(fake)->value, fake.requires_grad());
   }
+  at::Tensor data_of(const FakeImpl& fake) { return at(fake.value); }
 
  private:
   at::Tensor& at(Value value) { return tensors_[size_t(value.id)]; }
 
+  /// `requires_grad_`, `detach_` and `data()` are no calls of operators: what they did shows in what autograd knew of a tensor when it was used.
+  at::Tensor as_known(Value value, bool requires_grad) {
+    at::Tensor& tensor = at(value);
+    if (!tensor.defined() || tensor.requires_grad() == requires_grad) return tensor;
+    if (requires_grad) return tensor.requires_grad_();
+    // Of inputs that share memory autograd knows more than their fakes did.
+    if (shared_.count(graph_.meta(value).storage)) return tensor;
+    at::Tensor& detached = detached_[size_t(value.id)];
+    if (!detached.defined()) detached = tensor.detach();
+    return detached;
+  }
+
+  at::Tensor read(Value value) {
+    const size_t place = passed_.size();
+    const bool is_told = told_ && place < 64;
+    return passed_.emplace_back(value, is_told ? as_known(value, told_->reads_grad >> place & 1) : at(value)).second;
+  }
+
   c10::IValue boxed(const Operand& operand, const c10::Argument& argument) {
     if (auto* constant = std::get_if<c10::IValue>(&operand)) return *constant;
     if (auto* value = std::get_if<Value>(&operand)) {
-      if (*value) return at(*value);
+      if (*value) return read(*value);
       return is_optional(argument) ? c10::IValue() : c10::IValue(at::Tensor());
     }
     const auto& values = std::get<std::vector<Value>>(operand);
     if (!is_list_of_optionals(argument)) {
       c10::List<at::Tensor> list;
-      for (Value value : values) list.push_back(value ? at(value) : at::Tensor());
+      for (Value value : values) list.push_back(value ? read(value) : at::Tensor());
       return list;
     }
     c10::List<std::optional<at::Tensor>> list;
-    for (Value value : values) list.push_back(value ? std::optional(at(value)) : std::nullopt);
+    for (Value value : values) list.push_back(value ? std::optional(read(value)) : std::nullopt);
     return list;
   }
 
@@ -72,7 +96,10 @@ class Replay {
 
   const Tracer& tracer_;
   const Graph& graph_;
-  Tensors tensors_;
+  Tensors tensors_, detached_;
+  std::set<int32_t> shared_;                 ///< memory of several inputs
+  const AutogradOfCall* told_ = nullptr;
+  std::vector<std::pair<Value, at::Tensor>> passed_;   ///< what the node that runs was given
 };
 
 /// Copies of the memory that the record writes, one for all the inputs that lie in it.
@@ -109,27 +136,16 @@ void keep_generators(GeneratorsKept& kept, const Graph& graph) {
       if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator()) kept.keep(constant->toGenerator());
 }
 
-bool is_input(const Tracer& tracer, const at::Tensor& fake) {
-  return std::any_of(tracer.inputs().begin(), tracer.inputs().end(), [&](const TracedInput& input) { return input.leaf.is_same(fake) || input.visible.is_same(fake); });
+/// What the program did to a leaf besides calling operators.
+void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tensor& real) {
+  if (!fake.is_leaf() || !fake.requires_grad()) return;
+  if (const at::Tensor& gradient = fake.grad(); gradient.defined() && as_fake(gradient)) real.mutable_grad() = run.of(gradient);
 }
 
 }  // namespace
 
 bool can_be_replayed(const Traced& traced) try {
-  if (traced.tracer->met_saved_tensor_hooks()) return false;
-  Tensors ends = traced.outputs;
-  for (const FakePtr& fake : traced.kept) ends.emplace_back(fake);
-  for (const TracedInput& input : traced.tracer->inputs()) ends.push_back(input.visible);
-  for (torch::autograd::Node* node : nodes_behind(ends)) {
-    if (auto* end = dynamic_cast<torch::autograd::AccumulateGrad*>(node)) {
-      if (!is_input(*traced.tracer, end->variable)) return false;
-    } else if (runs_own_code(*node) && !is_boundary(*node)) {
-      return false;
-    }
-  }
-  // A view of a leaf that was made under no_grad is no leaf of its own.
-  auto starts_here = [&](const at::Tensor& end) { return end.defined() && end.requires_grad() && end.is_leaf() && !end.is_view() && !is_input(*traced.tracer, end); };
-  return std::none_of(ends.begin(), ends.end(), starts_here);
+  return !traced.tracer->met_saved_tensor_hooks() && !has_own_code(traced);
 } catch (const c10::Error&) {
   // Asking a view for its history is an error where its base was written in a way that autograd forbids; a run of operators does not ask.
   return !traced.tracer->met_own_code();
@@ -141,12 +157,21 @@ Tensors replay(const Traced& traced) {
   Replay run(tracer);
   for (const TracedInput& input : tracer.inputs()) run.set(input.value, input.real);
   for (size_t n = 0; n < traced.forward_nodes; ++n) {
-    at::AutoGradMode mode(tracer.grad_modes()[n]);
-    run.run(n);
+    at::AutoGradMode mode(tracer.modes()[n].grad_mode);
+    run.run(n, &tracer.modes()[n]);
   }
+  auto finished = [&](const at::Tensor& fake) {
+    if (!fake.defined()) return fake;
+    at::Tensor real = run.of(fake);
+    if (fake.retains_grad()) real.retain_grad();
+    give_leaf_its_gradient(run, fake, real);
+    return real;
+  };
   Tensors outputs;
-  for (const at::Tensor& output : traced.outputs) outputs.push_back(output.defined() ? run.of(*as_fake(output), output.requires_grad()) : output);
-  for (const FakePtr& fake : traced.kept) fake->become(run.of(*fake, fake->requires_grad()));
+  for (const at::Tensor& output : traced.outputs) outputs.push_back(finished(output));
+  for (const TracedInput& input : tracer.inputs())
+    if (at::Tensor real = input.real; input.visible.is_leaf() && input.visible.requires_grad() && !input.required_grad) real.requires_grad_();
+  for (const FakePtr& fake : traced.kept) fake->become(finished(at::Tensor(fake)));
   return outputs;
 }
 
@@ -167,7 +192,7 @@ void give_data(const Tracer& tracer, const std::vector<FakePtr>& kept) {
     log("trace", std::string("what a refused trace left behind could not be computed: ") + error.what());
   }
   for (const FakePtr& fake : kept) {
-    at::Tensor data = run.of(*fake, false);
+    at::Tensor data = run.data_of(*fake);
     fake->become(data.defined() ? data : at::empty_strided(fake->sizes(), fake->strides(), fake->meta.options().device(fake->device())));
   }
 }

@@ -61,7 +61,7 @@ std::string give_back_captures(const Tracer& tracer, const Gradients& gradients)
 void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
   if (input.real.requires_grad() && (!input.visible.requires_grad() || input.visible.is_leaf() != input.real.is_leaf()))
     throw RunEagerly("the function detaches an input in place");
-  const at::Tensor& gradient = input.leaf.grad();
+  const at::Tensor& gradient = input.leaf.unsafeGetTensorImpl()->grad();   // of what is no leaf any more, asking the tensor itself warns
   if (!gradient.defined()) return;
   if (input.captured || !input.real.is_leaf() || !gradient.is_same(input.real.grad())) throw RunEagerly("the function calls backward() on an input");
   if (tracer.has_met(gradient)) throw RunEagerly("the function reads the gradient of an argument");
@@ -109,8 +109,7 @@ void settle_hooks(const Traced& traced, const Tensors& ends) {
 }
 
 void settle_histories(const Traced& traced) {
-  Tensors ends = traced.outputs;
-  for (const TracedInput& input : traced.tracer->inputs()) ends.push_back(input.visible);
+  const Tensors ends = ends_of(traced);
   try {
     lead_to_fakes(*traced.tracer, ends);
     traced.tracer->settle_captures();
@@ -140,15 +139,11 @@ void leave_no_fakes(Traced& traced, const std::vector<TracedMember>* members) {
 /// Besides what can be counted.
 bool owns_fakes_in_its_history(const Traced& traced) {
   if (traced.tracer->met_saved_tensor_hooks() || traced.tracer->met_view_functions()) return true;
-  Tensors ends = traced.outputs;
-  for (const TracedInput& input : traced.tracer->inputs()) ends.push_back(input.visible);
-  std::vector<torch::autograd::Node*> nodes;
   try {
-    nodes = nodes_behind(ends);
+    return has_own_code(traced);
   } catch (const c10::Error&) {
     return true;                             // a view whose history nobody may ask for
   }
-  return std::any_of(nodes.begin(), nodes.end(), [](torch::autograd::Node* node) { return runs_own_code(*node) && !is_boundary(*node); });
 }
 
 void run_traced(const detail::Program& program, Traced& traced) {
@@ -233,6 +228,22 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, c
     throw;
   }
   return traced;
+}
+
+Tensors ends_of(const Traced& traced) {
+  Tensors ends = traced.outputs;
+  for (const FakePtr& fake : traced.kept) ends.emplace_back(fake);
+  for (const TracedInput& input : traced.tracer->inputs()) ends.push_back(input.visible);
+  Tensors bases;
+  for (const at::Tensor& end : ends)
+    if (end.defined() && end.is_view() && as_fake(at::Tensor(end._base()))) bases.emplace_back(end._base());
+  ends.insert(ends.end(), bases.begin(), bases.end());
+  return ends;
+}
+
+bool has_own_code(const Traced& traced) {
+  const auto nodes = nodes_behind(ends_of(traced));
+  return std::any_of(nodes.begin(), nodes.end(), [](torch::autograd::Node* node) { return runs_own_code(*node) && !is_boundary(*node); });
 }
 
 std::string describe_kept(const Traced& traced) {

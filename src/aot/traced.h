@@ -44,6 +44,13 @@ struct TraceRequest {
 /// Runs `program` once on fakes of `arguments`, in the modes of the calling thread. Real tensors, generators and the program's captures stay as they were.
 Traced trace_forward(const detail::Program& program, const Tensors& arguments, const TraceRequest& request = {});
 
+/// Where the histories of a traced function end: what it returned, kept and was given, and the tensors that these are views of. A view that was made under no_grad has no
+/// history of its own, and its base has one.
+Tensors ends_of(const Traced& traced);
+
+/// Whether code of the user's runs in the histories: of custom functions, or hooks. An error of libtorch's where autograd forbids that they are read.
+bool has_own_code(const Traced& traced);
+
 /// The first tensor that the program kept, in words.
 std::string describe_kept(const Traced& traced);
 

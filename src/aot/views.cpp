@@ -4,9 +4,7 @@
 #include <ATen/core/stack.h>
 #include <tandem/error.h>
 
-#include <mutex>
-#include <unordered_map>
-
+#include "ops/by_operator.h"
 #include "ops/facts.h"
 
 namespace tandem {
@@ -65,12 +63,8 @@ std::vector<ViewLink> find_views(const Graph& trace) {
 }
 
 std::optional<c10::OperatorHandle> functional_twin(const c10::OperatorHandle& op) {
-  static std::mutex mutex;
-  static std::unordered_map<c10::OperatorHandle, std::optional<c10::OperatorHandle>> known;
-  std::lock_guard lock(mutex);
-  auto found = known.find(op);
-  if (found == known.end()) found = known.emplace(op, find_functional_twin(op)).first;
-  return found->second;
+  static auto* known = new ByOperator<std::optional<c10::OperatorHandle>>;
+  return known->of(op, find_functional_twin);
 }
 
 std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::vector<ViewLink>& links, Value base, Value view) {

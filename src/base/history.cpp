@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <typeinfo>
 #include <unordered_set>
 
 namespace tandem {
@@ -21,7 +22,9 @@ std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& 
   return found;
 }
 
-bool is_generated(const torch::autograd::Node& node) {
+namespace {
+
+bool looks_generated(const torch::autograd::Node& node) {
   if (dynamic_cast<const torch::autograd::TraceableFunction*>(&node)) return true;
   if (dynamic_cast<const torch::autograd::AccumulateGrad*>(&node)) return false;
   // The nodes of views are called after their operators as well: SelectBackward0.
@@ -31,6 +34,18 @@ bool is_generated(const torch::autograd::Node& node) {
   auto all = [](std::string_view part, auto&& kind) { return std::all_of(part.begin(), part.end(), [&](unsigned char c) { return kind(c) != 0; }); };
   return at != text.npos && at > 0 && std::isupper(static_cast<unsigned char>(text[0])) && at + suffix.size() < text.size() &&
          all(text.substr(0, at), [](int c) { return std::isalpha(c); }) && all(text.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
+}
+
+}  // namespace
+
+bool is_generated(const torch::autograd::Node& node) {
+  // libtorch's classes stay as long as we do, so those found once need not be asked for their names again.
+  thread_local std::unordered_set<const std::type_info*> known;
+  const std::type_info* type = &typeid(node);
+  if (known.count(type)) return true;
+  if (!looks_generated(node)) return false;
+  known.insert(type);
+  return true;
 }
 
 bool runs_own_code(torch::autograd::Node& node) {

@@ -21,7 +21,7 @@ namespace {
 struct FuzzOptions {
   uint64_t programs = 10000, seed = 0, first = 0;
   size_t jobs = 1, most_failures = 10;
-  bool json = false, cache = false, watched = false, state = false;
+  bool json = false, cache = false, watched = false;
 };
 
 std::atomic<bool> interrupted = false;
@@ -88,7 +88,6 @@ void run_fuzz(const FuzzOptions& options) {
   fuzz::Setup setup;
   if (options.cache) setup.cache = folder.path;
   setup.watched = options.watched;
-  fuzz::generate_state(options.state);
   if (options.watched) setenv("TANDEM_WATCHED_CALLS", "all", /*overwrite=*/1);
   const fuzz::Report report = fuzz::run_forked({options.seed, options.first, options.programs, setup, options.most_failures}, options.jobs, audience);
   if (options.json) std::cout << json_of(report, options, seconds_since(start)).dump() << "\n";
@@ -108,7 +107,6 @@ void add_fuzz(CLI::App& app) {
   command->add_option("--jobs", options->jobs, "How many at a time")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--failures", options->most_failures, "Stop after so many differences")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_flag("--cache", options->cache, "Compare each program a second time, loaded from a cache of this run's own");
-  command->add_flag("--state", options->state, "Programs also keep state, set generators and gradients, register hooks and call custom functions");
   command->add_flag("--watched", options->watched, "Watch every call: each program must do to real tensors what was recorded of it");
   command->add_flag("--json", options->json, "One JSON object");
   command->callback([options] { run_fuzz(*options); });

@@ -7,10 +7,10 @@
 #include <tandem/ops.h>
 
 #include <atomic>
-#include <deque>
 #include <mutex>
 #include <set>
 
+#include "ops/by_operator.h"
 #include "ops/table.h"
 
 namespace tandem {
@@ -86,28 +86,24 @@ OpFacts gather(const c10::OperatorHandle& op) {
   return facts;
 }
 
-/// What was gathered so far, for all threads. Facts that a declaration made obsolete stay: somebody may be reading them.
+/// What was declared, and what was gathered so far.
 struct Known {
   std::mutex mutex;
-  std::unordered_map<c10::OperatorName, const OpFacts*> facts;
-  std::deque<OpFacts> gathered;
   std::set<std::string> declared;
   std::atomic<uint64_t> declarations = 0;
+  ByOperator<OpFacts> facts;
 
-  const OpFacts* find_or_gather(const c10::OperatorHandle& op) {
+  bool has_side_effect(const c10::OperatorHandle& op) {
     std::lock_guard lock(mutex);
-    const OpFacts*& found = facts[op.operator_name()];
-    if (!found) found = &gathered.emplace_back(gather(op));
-    return found;
+    return !declared.empty() && declared.count(full_name(op));
   }
 
   void declare_side_effect(const c10::OperatorHandle& op) {
-    std::lock_guard lock(mutex);
-    const OpFacts*& found = facts[op.operator_name()];
-    OpFacts with_effect = found ? *found : gather(op);
-    with_effect.side_effect = true;
-    found = &gathered.emplace_back(std::move(with_effect));
-    declared.insert(full_name(op));
+    {
+      std::lock_guard lock(mutex);
+      declared.insert(full_name(op));
+    }
+    facts.forget();
     ++declarations;
   }
 };
@@ -116,6 +112,12 @@ Known& known() {
   // Never destroyed: threads may ask while the process ends.
   static auto& all = *new Known;
   return all;
+}
+
+OpFacts gather_with_declarations(const c10::OperatorHandle& op) {
+  OpFacts facts = gather(op);
+  facts.side_effect |= known().has_side_effect(op);
+  return facts;
 }
 
 }  // namespace
@@ -135,16 +137,17 @@ const FactRow* find_row(const c10::OperatorName& name) {
   return row && has_twin_in_place(*row) ? row : nullptr;
 }
 
+bool is_mark(const c10::OperatorHandle& op) { return op.operator_name().name.starts_with("profiler::"); }
+
 const OpFacts& facts(const c10::OperatorHandle& op) {
-  // By name and not by handle: a library that was unloaded leaves its handle's address to another operator.
-  thread_local std::unordered_map<c10::OperatorName, const OpFacts*> seen;
-  thread_local uint64_t declarations = 0;
-  if (const uint64_t now = known().declarations.load(std::memory_order_acquire); now != declarations) {
+  thread_local std::unordered_map<c10::OperatorHandle, const OpFacts*> seen;
+  thread_local uint64_t changes = 0;
+  if (const uint64_t now = known().declarations.load(std::memory_order_acquire) + operators_gone(); now != changes) {
     seen.clear();
-    declarations = now;
+    changes = now;
   }
-  const OpFacts*& entry = seen[op.operator_name()];
-  if (!entry) entry = known().find_or_gather(op);
+  const OpFacts*& entry = seen[op];
+  if (!entry) entry = &known().facts.of(op, gather_with_declarations);
   return *entry;
 }
 

@@ -36,6 +36,9 @@ struct OpFacts {
 /// The facts of an operator, looked up once and kept; the reference stays valid.
 const OpFacts& facts(const c10::OperatorHandle& op);
 
+/// Whether an operator is a mark for libtorch's profiler, which computes nothing: it is neither recorded nor watched.
+bool is_mark(const c10::OperatorHandle& op);
+
 /// The operators that were declared with register_side_effect, sorted.
 std::vector<std::string> declared_side_effects();
 

@@ -106,6 +106,8 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   // Another call may pass another tensor there, while the captured one stays.
   for (const TracedInput& input : traced_.tracer->inputs())
     if (input.also_captured) throw RunEagerly("an argument is also captured by the function");
+  if (!captured_members_.empty() && has_own_code(traced_))
+    throw RunEagerly("custom functions or hooks may read a captured tensor that shares memory which the function writes");
   plan_traced(request, arguments);
   structure = traced_.structure;
   for (const InputRole& input : plan.contract.inputs) changes_metadata = changes_metadata || input.metadata_written;

@@ -94,7 +94,7 @@ class Entry {
   bool is_watched_call();
   size_t calls() const { return calls_; }
   /// Whether what the program does to real tensors can be compared with the record, operator by operator, and gives the bits that compiled code gives.
-  bool can_be_followed() const;
+  bool can_be_followed(const Tensors& inputs) const;
   /// A copy of what was recorded of the program, and the values that it returned.
   Graph record();
   std::vector<Value> recorded_outputs() const;
@@ -146,7 +146,7 @@ class Entry {
 
   /// Nothing where one is not there now.
   static std::optional<Tensors> alive(const std::vector<Capture>& captures);
-  Capture captured(const at::Tensor& real) const;
+  std::vector<Capture> captures_of_trace() const;
 
   std::vector<Capture> captures_;
   std::vector<Capture> captured_members_;    ///< those of `bases_`

@@ -1,30 +1,37 @@
 // Which tensors an entry is called with: arguments, what the function captured, and bases of those that share memory.
 #include <map>
+#include <unordered_map>
 
 #include "runtime/entry.h"
 
 namespace tandem {
 
 void Entry::read_inputs(const Tensors& arguments) {
-  captures_.clear();
   input_of_argument_.assign(arguments.size(), size_t(-1));
   const auto& inputs = traced_.tracer->inputs();
   for (size_t a = 0; a < arguments.size(); ++a)
     for (size_t i = 0; i < inputs.size() && arguments[a].defined(); ++i)
       if (inputs[i].real.is_same(arguments[a])) input_of_argument_[a] = i;
-  for (const TracedInput& input : inputs)
-    if (input.captured) captures_.push_back(captured(input.real));
+  captures_ = captures_of_trace();
 }
 
 /// A gradient is found again where it gathers.
-Capture Entry::captured(const at::Tensor& real) const {
-  auto gathers_here = [&](const at::Tensor& leaf) { return leaf.defined() && leaf.is_leaf() && leaf.grad().is_same(real); };
-  for (const TracedInput& input : traced_.tracer->inputs())
-    if (gathers_here(input.real)) return Capture::gradient_of(input.real);
+std::vector<Capture> Entry::captures_of_trace() const {
+  std::unordered_map<const c10::TensorImpl*, at::Tensor> gathers;
+  auto note = [&](const at::Tensor& leaf) {
+    if (leaf.defined() && leaf.is_leaf() && leaf.grad().defined()) gathers.try_emplace(leaf.grad().unsafeGetTensorImpl(), leaf);
+  };
+  for (const TracedInput& input : traced_.tracer->inputs()) note(input.real);
   for (const auto& root : options_.watch)
-    for (const at::Tensor& parameter : root->parameters())
-      if (gathers_here(parameter)) return Capture::gradient_of(parameter);
-  return Capture(real);
+    if (root)
+      for (const at::Tensor& parameter : root->parameters()) note(parameter);
+  std::vector<Capture> captures;
+  for (const TracedInput& input : traced_.tracer->inputs()) {
+    if (!input.captured) continue;
+    auto leaf = gathers.find(input.real.unsafeGetTensorImpl());
+    captures.push_back(leaf == gathers.end() ? Capture(input.real) : Capture::gradient_of(leaf->second));
+  }
+  return captures;
 }
 
 std::optional<Tensors> Entry::alive(const std::vector<Capture>& captures) {

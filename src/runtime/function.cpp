@@ -84,14 +84,15 @@ class Function {
   /// The original runs and is compared with the record, so the results are right whatever comes of it; where compiled code gives other bits the program is traced again instead.
   Returned watch(Found found, const Tensors& arguments) {
     Entry& entry = *found.entry;
-    if (!entry.can_be_followed()) {
+    Tensors inputs = entry.gather_inputs(arguments, found.reached);
+    if (!entry.can_be_followed(inputs)) {
       const std::string difference = entry.difference_from(program_, arguments);
       if (difference.empty()) return run(std::move(found), arguments);
       break_promise(entry, difference);
       return program_(arguments);
     }
     const Graph record = entry.record();
-    Watcher watcher(record, entry.gather_inputs(arguments, std::move(found.reached)));
+    Watcher watcher(record, std::move(inputs));
     Returned returned;
     watcher.watch([&] {
       returned = program_(arguments);

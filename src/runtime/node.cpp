@@ -1,6 +1,7 @@
 #include "runtime/node.h"
 
 #include "base/host.h"
+#include "runtime/batched.h"
 #include "runtime/nan_source.h"
 
 #include <ATen/autocast_mode.h>
@@ -18,8 +19,6 @@ using torch::autograd::variable_list;
 /// The graph knows plain strided tensors without lazy bits.
 at::Tensor plain(at::Tensor gradient) {
   if (!gradient.defined()) return gradient;
-  if (gradient.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::FuncTorchBatched))
-    throw UnsupportedError("a compiled backward was given a gradient inside a vmap (is_grads_batched, vectorize=True); call the function as it is for this one");
   if (gradient.layout() != at::kStrided) gradient = gradient.to_dense();
   if (gradient.is_conj()) gradient = gradient.resolve_conj();
   if (gradient.is_neg()) gradient = gradient.resolve_neg();
@@ -101,9 +100,8 @@ class CompiledNode final : public torch::autograd::Node {
 
   variable_list apply(variable_list&& gradients) override {
     if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); })) return variable_list(num_outputs());
-    for (at::Tensor& gradient : gradients) gradient = plain(std::move(gradient));
     try {
-      return c10::GradMode::is_enabled() ? run_differentiably(std::move(gradients)) : run(std::move(gradients));
+      return run_rows(std::move(gradients), !torch::autograd::get_current_graph_task_keep_graph());
     } catch (const Error& error) {
       if (raise_in_host()) raise_in_host()(error);
       throw;
@@ -116,9 +114,21 @@ class CompiledNode final : public torch::autograd::Node {
   std::string name() const override { return "tandem::CompiledBackward"; }
 
  private:
-  variable_list run(variable_list&& gradients) {
+  /// Compiled code knows nothing of the dimensions that a vmap hides: it runs once for each of the backwards that the vmap stands for.
+  variable_list run_rows(variable_list&& gradients, bool is_last) {
+    if (auto batch = HiddenBatch::of(gradients)) {
+      if (batch->size() == 0) throw UnsupportedError("a compiled backward was given a batch of no gradients (is_grads_batched, vectorize=True)");
+      std::vector<Tensors> rows;
+      for (int64_t i = 0; i < batch->size(); ++i) rows.push_back(run_rows(batch->row(gradients, i), is_last && i + 1 == batch->size()));
+      return batch->join(rows);
+    }
+    for (at::Tensor& gradient : gradients) gradient = plain(std::move(gradient));
+    return c10::GradMode::is_enabled() ? run_differentiably(std::move(gradients), is_last) : run(std::move(gradients), is_last);
+  }
+
+  variable_list run(variable_list&& gradients, bool is_last) {
     const BackwardCode& code = derivative_.backward(variant(gradients));
-    Tensors inputs = unpack(code.saved, gradients.size());
+    Tensors inputs = unpack(code.saved, gradients.size(), is_last);
     for (at::Tensor& gradient : gradients)
       if (gradient.defined()) inputs.push_back(std::move(gradient));
     const NanReport report(inputs);
@@ -128,9 +138,9 @@ class CompiledNode final : public torch::autograd::Node {
   }
 
   /// Under create_graph: the gradients get a node like this one, of the next order.
-  variable_list run_differentiably(variable_list&& gradients) {
+  variable_list run_differentiably(variable_list&& gradients, bool is_last) {
     Derivative& next = derivative_.next(variant(gradients));
-    Tensors inputs = unpack(next.taken, gradients.size());
+    Tensors inputs = unpack(next.taken, gradients.size(), is_last);
     torch::autograd::edge_list edges = next_edges();
     for (const auto& [input, edge] : unused_) edges[input] = edge;
     for (const at::Tensor& gradient : gradients) {
@@ -162,14 +172,13 @@ class CompiledNode final : public torch::autograd::Node {
   }
 
   /// When this is the last backward through the node, each value dies at its last use inside the compiled code, as in eager.
-  Tensors unpack(const std::vector<size_t>& wanted, size_t tangents) {
+  Tensors unpack(const std::vector<size_t>& wanted, size_t tangents, bool is_last) {
     std::lock_guard lock(mutex_);
     Tensors inputs;
     inputs.reserve(wanted.size() + tangents);
     for (size_t i : wanted) inputs.push_back(saved_[i].unpack(getptr()));
-    if (!torch::autograd::get_current_graph_task_keep_graph()) {
+    if (is_last)
       for (size_t i : wanted) saved_[i].reset_data();
-    }
     return inputs;
   }
 

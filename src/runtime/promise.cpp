@@ -41,7 +41,10 @@ bool Entry::is_watched_call() {
   return wish_of_environment() == "all" || (call > 1 && std::has_single_bit(call - 1));
 }
 
-bool Entry::can_be_followed() const {
+bool Entry::can_be_followed(const Tensors& inputs) const {
+  // Autograd differentiates a write to a view through its base, which the fake of the view does not have.
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (plan.contract.inputs[i].write_recorded && inputs[i].defined() && inputs[i].is_view()) return false;
   const bool has_compilers = options_.fw_compiler || options_.bw_compiler || options_.inference_compiler;
   const bool gives_eager_bits = (options_.backend == "eager" || options_.backend == "debug") && !has_compilers && !options_.decompositions && options_.memory_budget == 1;
   // A program of shared memory was recorded as a function of that memory.

@@ -77,9 +77,13 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) {
   refresh();
 }
 
-at::Tensor FakeImpl::alias() {
-  auto made = copy(c10::VariableVersion(0), true);
-  if (!is_inference()) made->set_version_counter(version_counter());
+FakeImpl::Likeness FakeImpl::likeness() const { return {meta, device(), value, tracer, key_set_, version_counter(), zero}; }
+
+at::Tensor FakeImpl::Likeness::make() const {
+  auto made = c10::make_intrusive<FakeImpl>(meta, device, value, tracer);
+  made->key_set_ = keys;
+  made->zero = zero;
+  if (!made->is_inference()) made->set_version_counter(versions);
   return at::Tensor(std::move(made));
 }
 

@@ -19,8 +19,20 @@ class FakeImpl final : public c10::TensorImpl {
   /// False once it has become a real tensor.
   bool is_fake() const { return key_set_.has(c10::DispatchKey::Fake); }
 
-  /// The same fake once more, with the same versions; whoever looks for the fakes of a trace does not count it.
-  at::Tensor alias();
+  /// What the same fake is made of once more, with the same versions.
+  struct Likeness {
+    at::Tensor meta;
+    c10::Device device;
+    Value value;
+    uint64_t tracer;
+    c10::DispatchKeySet keys;
+    c10::VariableVersion versions;           ///< disabled for inference tensors
+    bool zero;
+
+    /// Whoever looks for the fakes of a trace does not count it.
+    at::Tensor make() const;
+  };
+  Likeness likeness() const;
 
   /// From now on this is the tensor `real`, or one that shares its memory, versions and history: for whoever still has it when the trace has ended.
   void become(const at::Tensor& real);

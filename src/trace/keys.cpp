@@ -33,6 +33,7 @@ void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
     if (!infer_inner_shapes(op, *stack)) op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
     return;
   }
+  if (is_mark(op)) return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
   Tracer* tracer = Tracer::current();
   if (!tracer) {
     if (Watcher* watcher = Watcher::current()) return watcher->see(op, keys, *stack);

@@ -2,9 +2,9 @@
 #include <ATen/EmptyTensor.h>
 #include <tandem/error.h>
 
-#include <mutex>
-#include <shared_mutex>
+#include <unordered_map>
 
+#include "ops/by_operator.h"
 #include "trace/shapes.h"
 
 namespace tandem {
@@ -59,18 +59,18 @@ TensorMeta describe(const at::Tensor& meta, c10::Device device) {
 }
 
 c10::OperatorHandle find_op(const std::string& full_name) {
-  static std::shared_mutex mutex;
-  static auto* found = new std::unordered_map<std::string, c10::OperatorHandle>;
-  {
-    std::shared_lock lock(mutex);
-    if (auto op = found->find(full_name); op != found->end()) return op->second;
+  thread_local std::unordered_map<std::string, c10::OperatorHandle> known;
+  thread_local uint64_t gone = 0;
+  if (const uint64_t now = operators_gone(); gone != now) {
+    known.clear();
+    gone = now;
   }
+  if (auto op = known.find(full_name); op != known.end()) return op->second;
   size_t dot = full_name.find('.');
   std::string name = full_name.substr(0, dot), overload = dot == std::string::npos ? "" : full_name.substr(dot + 1);
   auto op = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!op) throw Error("libtorch has no operator " + full_name + "; check the spelling and the overload, and that the library that registers it is loaded.");
-  std::unique_lock lock(mutex);
-  return found->try_emplace(full_name, *op).first->second;
+  return known.emplace(full_name, *op).first->second;
 }
 
 }  // namespace tandem

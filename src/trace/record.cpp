@@ -5,6 +5,7 @@
 #include <c10/core/impl/COW.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
+#include "trace/known_answers.h"
 #include "trace/location.h"
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
@@ -41,12 +42,23 @@ void RecordedCall::answer_or_refuse() {
     stack_.emplace_back(at::Scalar(false));
     return;
   }
+  if (answer_knowing()) return;
   if (schema_.name() != "aten::equal") refuse_data_dependent(op_);
   const at::Tensor &a = stack_[first_].toTensor(), &b = stack_[first_ + 1].toTensor();
   FakeImpl *fake_a = as_fake(a), *fake_b = as_fake(b);
   if (!fake_a || !fake_b || !(fake_a->value == fake_b->value)) refuse_data_dependent(op_);
   torch::jit::drop(stack_, 2);
   stack_.emplace_back(true);
+}
+
+bool RecordedCall::answer_knowing() {
+  if (schema_.name() != "aten::_local_scalar_dense") return false;
+  const FakeImpl* asked = as_fake(stack_[first_].toTensor());
+  const std::optional<bool> answer = asked ? known_answer(tracer_.graph_, asked->value) : std::nullopt;
+  if (!answer) return false;
+  torch::jit::drop(stack_, 1);
+  stack_.emplace_back(at::Scalar(*answer));
+  return true;
 }
 
 /// In anomaly mode the engine looks for NaN behind every node of autograd, which is for real gradients: nothing of the question stays in the graph.
@@ -111,6 +123,7 @@ at::Tensor RecordedCall::read_element(const at::Tensor& tensor, std::vector<Valu
   at::Tensor meta = read_tensor(tensor, operand);
   if (auto* constant = std::get_if<c10::IValue>(&operand)) {
     values.push_back(tracer_.value_of(tracer_.twin(constant->toTensor())));
+    ++reads_;
     return as_fake(tracer_.twin(tensor))->meta;
   }
   values.push_back(std::get<Value>(operand));
@@ -135,7 +148,11 @@ at::Tensor RecordedCall::read_tensor(const at::Tensor& tensor, Operand& operand)
   operand = fake->value;
   if (fake->zero) zero_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
   if (c10::InferenceMode::is_enabled() && !fake->is_inference()) normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
-  if (tensor.requires_grad()) tracer_.graph_.meta(fake->value).requires_grad = true;
+  if (tensor.requires_grad()) {
+    tracer_.graph_.meta(fake->value).requires_grad = true;
+    if (reads_ < 64) grads_ |= uint64_t(1) << reads_;
+  }
+  ++reads_;
   if (!reference_ || (fake->dim() > 0 && reference_->dim() == 0) || (fake->device().is_cuda() && reference_->device().is_cpu())) {
     refuse_mixed_devices(*fake);
     reference_ = fake;
@@ -288,7 +305,7 @@ void RecordedCall::lend_memory(FakeImpl& fake) {
 void RecordedCall::append_node() {
   node_.phase = tracer_.phase_;
   if (tracer_.record_locations_) node_.location = user_location();
-  tracer_.note_autograd();
+  tracer_.note_autograd(grads_);
   tracer_.graph_.add_node(std::move(node_));
 }
 

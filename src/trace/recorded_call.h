@@ -18,6 +18,7 @@ class RecordedCall {
   using Storages = c10::SmallVector<int32_t, 4>;
 
   void answer_or_refuse();
+  bool answer_knowing();
   bool forget_check_for_nan();
 
   void read_arguments();
@@ -44,6 +45,7 @@ class RecordedCall {
   void append_node();
 
   void refuse_random_under_hooks() const;
+  bool drops_nothing() const;
   void refuse_set_generators() const;
   void refuse_other_memory() const;
   void refuse_sizes_behind_autograd() const;
@@ -66,6 +68,8 @@ class RecordedCall {
   const size_t first_;
   torch::jit::Stack metas_;
   Node node_;
+  uint64_t grads_ = 0;                        ///< which of the first 64 tensors that it reads require grad
+  size_t reads_ = 0;
   FakeImpl* reference_ = nullptr;             ///< the argument whose device the results live on
   std::optional<c10::Device> asked_device_;
   c10::Device device_ = c10::kCPU;

@@ -20,8 +20,15 @@ bool may_mix_devices(const c10::OperatorHandle& op) {
 
 /// Checkpointing sets such hooks and draws the numbers again, from a generator that it has set back.
 void RecordedCall::refuse_random_under_hooks() const {
-  if (facts_.random && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
+  if (facts_.random && !drops_nothing() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
     throw RunEagerly(full_name(op_) + " draws random numbers under hooks on saved tensors" + called_at());
+}
+
+/// Attention draws numbers only where it drops something.
+bool RecordedCall::drops_nothing() const {
+  for (size_t a = 0; a < schema_.arguments().size(); ++a)
+    if (schema_.arguments()[a].name() == "dropout_p") return stack_[first_ + a].isDouble() && stack_[first_ + a].toDouble() == 0;
+  return false;
 }
 
 /// Compiled code would go on with the numbers that come next. Blocks that put the state back leave no other trace.

@@ -22,24 +22,26 @@ class SavedAlias final : public SavedVariableHooks {
   void call_pack_hook(const at::Tensor& tensor) override {
     FakeImpl* fake = as_fake(tensor);
     if (fake && fake->lent_memory()) Tracer::current()->settle_output(tensor);   // what was written there is data from now on
-    alias_ = fake ? fake->alias() : tensor;
+    if (fake) likeness_.emplace(fake->likeness());
+    else real_ = tensor;
     // What a custom function saves of a captured tensor is the real one, and writes are counted by its fake.
-    counted_ = fake || tensor.unsafeGetTensorImpl()->is_wrapped_number() ? alias_ : Tracer::current()->twin(tensor);
-    is_counted_ = !counted_.is_inference();
-    if (is_counted_) version_ = counted_._version();
+    versions_ = (fake || tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : Tracer::current()->twin(tensor)).unsafeGetTensorImpl()->version_counter();
+    version_ = versions_.enabled() ? versions_.current_version() : 0;
   }
 
   /// libtorch asks tensors with hooks for no version.
   at::Tensor call_unpack_hook() override {
-    TORCH_CHECK(!is_counted_ || counted_._version() == version_, "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of sizes ",
-                alias_.sizes(), " is at version ", counted_._version(), "; expected version ", version_, " instead");
-    return alias_;
+    const at::Tensor alias = likeness_ ? likeness_->make() : real_;
+    TORCH_CHECK(!versions_.enabled() || versions_.current_version() == version_, "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of sizes ",
+                alias.sizes(), " is at version ", versions_.current_version(), "; expected version ", version_, " instead");
+    return alias;
   }
 
  private:
-  at::Tensor alias_, counted_;
+  std::optional<FakeImpl::Likeness> likeness_;   ///< made into a tensor only when a backward asks: it must own neither the program's tensors nor, being saved by its own node, itself
+  at::Tensor real_;
+  c10::VariableVersion versions_;
   uint32_t version_ = 0;
-  bool is_counted_ = false;
 };
 
 /// Stands before the engine of this process, which goes on doing all the work.

@@ -1,5 +1,6 @@
 #include "trace/shapes.h"
 
+#include "ops/by_operator.h"
 #include "ops/facts.h"
 #include "trace/meta_kernel.h"
 #include "trace/rules/helpers.h"
@@ -12,8 +13,6 @@
 #include <tandem/error.h>
 
 #include <atomic>
-#include <mutex>
-#include <shared_mutex>
 
 namespace tandem {
 namespace {
@@ -88,15 +87,8 @@ std::unique_ptr<Knowledge> learn(const c10::OperatorHandle& op) {
 }
 
 Knowledge& knowledge_of(const c10::OperatorHandle& op) {
-  static std::shared_mutex mutex;
-  static auto* known = new std::unordered_map<c10::OperatorHandle, std::unique_ptr<Knowledge>>;
-  {
-    std::shared_lock lock(mutex);
-    if (auto found = known->find(op); found != known->end()) return *found->second;
-  }
-  auto learnt = learn(op);
-  std::unique_lock lock(mutex);
-  return *known->try_emplace(op, std::move(learnt)).first->second;
+  static auto* known = new ByOperator<std::unique_ptr<Knowledge>>;
+  return *known->of(op, learn);
 }
 
 /// What eager checks before it writes a result into a tensor that is already there.

@@ -151,10 +151,10 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
   return found;
 }
 
-void Tracer::note_autograd() {
+void Tracer::note_autograd(uint64_t grads) {
   if (differentiating_) return;
   autograd_clock_.push_back(at::sequence_number::peek());
-  grad_modes_.push_back(c10::GradMode::is_enabled());
+  modes_.push_back({c10::GradMode::is_enabled(), grads});
   met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
@@ -213,11 +213,15 @@ Value Tracer::settle_output(const at::Tensor& output) {
   return value_of(output);
 }
 
-void Tracer::truncate(size_t nodes) {
+void Tracer::truncate(size_t nodes, size_t inputs) {
   graph_.nodes().erase(graph_.nodes().begin() + int64_t(nodes), graph_.nodes().end());
-  std::vector<Value> inputs;
-  for (const TracedInput& input : inputs_) inputs.push_back(input.value);
-  graph_.set_inputs(std::move(inputs));
+  if (inputs < inputs_.size()) {
+    inputs_.erase(inputs_.begin() + int64_t(inputs), inputs_.end());
+    index_twins();
+  }
+  std::vector<Value> left;
+  for (const TracedInput& input : inputs_) left.push_back(input.value);
+  graph_.set_inputs(std::move(left));
 }
 
 void Tracer::resume(const std::vector<Node>& nodes, const std::vector<Value>& tangents) {

@@ -49,6 +49,12 @@ struct TracedInput {
   bool also_captured = false; ///< an argument that the program reached by itself as well
 };
 
+/// What autograd was told when an operator of the program was called.
+struct AutogradOfCall {
+  bool grad_mode;
+  uint64_t reads_grad;        ///< which of the first 64 tensors that it reads required grad: `requires_grad_` and `detach_` are no calls of operators
+};
+
 /// A real tensor of the program's, and the fake that an operator is given in its place.
 struct Lifted {
   at::Tensor real, fake;
@@ -113,14 +119,14 @@ class Tracer {
   void drop_fakes();
   /// Whether the program itself is running now, rather than a backward behind it.
   bool runs_program() const { return !differentiating_; }
-  /// Grad mode at each node of the program.
-  const std::vector<bool>& grad_modes() const { return grad_modes_; }
+  /// At each node of the program.
+  const std::vector<AutogradOfCall>& modes() const { return modes_; }
 
   /// Arguments, then captures, in the order in which they were met.
   const std::vector<TracedInput>& inputs() const { return inputs_; }
   const Graph& graph() const { return graph_; }
-  /// Forgets the nodes after the first `nodes`, and the tangents.
-  void truncate(size_t nodes);
+  /// Forgets the nodes and inputs after the first ones, and the tangents.
+  void truncate(size_t nodes, size_t inputs);
   /// Knows nodes again that were recorded and forgotten, and the tangents that they read.
   void resume(const std::vector<Node>& nodes, const std::vector<Value>& tangents);
 
@@ -157,7 +163,7 @@ class Tracer {
   const TracedInput* original_of(const at::Tensor& saved) const;
   TracedInput make_twin(const at::Tensor& real, bool captured);
   c10::Storage twin_storage(const at::Tensor& real);
-  void note_autograd();
+  void note_autograd(uint64_t grads);
   void adopt_written_memory(FakeImpl& fake);
   void index_twins();
 
@@ -172,7 +178,7 @@ class Tracer {
   std::unordered_map<const c10::TensorImpl*, size_t> twins_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
   WeakFakes made_;                                           ///< all fakes of the program's run
-  std::vector<bool> grad_modes_;
+  std::vector<AutogradOfCall> modes_;
   std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
   SeedWatch* seeds_ = nullptr;
   bool met_saved_tensor_hooks_ = false;

@@ -103,7 +103,8 @@ void Watcher::watch(const std::function<Tensors()>& program, const std::vector<V
 
 void Watcher::see(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack) {
   c10::impl::ExcludeDispatchKeyGuard unwatched(watched_key.add(c10::DispatchKey::DeferredInit));
-  const bool follows = difference_.empty();
+  // What looks at data was answered while the program was traced, and not recorded.
+  const bool follows = difference_.empty() && !facts(op).data_dependent;
   if (follows) compare_call(op, stack);
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), &stack);
   if (!follows || !difference_.empty()) return;

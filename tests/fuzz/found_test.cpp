@@ -117,6 +117,11 @@ TEST(Found, AnEmptyViewOfAnInputThatGetsOtherSizes) {
   expect_same(two, [](Tensors v) { at::Tensor y = at::ones({0}, at::kDouble); y.mul_(v[1]); y.abs_(); v[0].unsqueeze_(0); return Tensors{y}; }, /*higher_orders=*/true);
 }
 
+TEST(Found, APartOfAWrittenInputThatIsAViewWithGaps) {
+  auto two = [] { Scene scene = one_leaf({1, 1}); scene.pool.insert(scene.pool.begin(), numbers({2, 6}).slice(-1, 0, 6, 2)); return scene; };
+  expect_same(two, [](Tensors v) { at::Tensor y = v[1].diagonal(), z = v[0].copy_(v[1]); v[0].select(0, 1).add_(y); return Tensors{z}; });
+}
+
 /// Which layout a sum has decides how a product of it is rounded, and gradients that meet outside of a call are summed in another order.
 TEST(Found, AProductOfGradientsThatMeetOutside) {
   auto two = [] { Scene scene = one_plain(numbers({65, 33})); scene.leaves.push_back(numbers({33, 47}).requires_grad_()); scene.pool.push_back(scene.leaves[0]); return scene; };

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-constexpr uint64_t seed = 3, programs = 1500;
+constexpr uint64_t seed = 6, programs = 1500;
 
 // A crash is looked for in children, which a process with OpenMP's threads must not have.
 const bool single_threaded = (at::set_num_threads(1), true);

@@ -156,5 +156,16 @@ TEST(Watched, GradientsInsideAndNestedCompiledFunctions) {
   EXPECT_EQ(counter("promise_broken"), before);
 }
 
+/// Eager differentiates a write to a view through its base, which no fake has.
+TEST(Watched, AGradientInsideThroughAWriteToAView) {
+  const uint64_t before = counter("promise_broken");
+  Compiled fast([](const Tensors& in) {
+    in[1].mul_(in[0]);
+    return Tensors{in[1], torch::autograd::grad({in[1].sum()}, {in[0]}, {}, true, true)[0]};
+  }, {});
+  for (int call = 1; call <= 4; ++call) fast({leaf({4}), torch::randn({4, 4}).select(0, 1)});
+  EXPECT_EQ(counter("promise_broken"), before);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -16,8 +16,8 @@ at::Tensor hollow(const at::Tensor& meta, c10::Device device) {
 
 /// Kernels take one-dimensional convolutions as two-dimensional ones of height one.
 at::Tensor with_height(const at::Tensor& tensor) { return tensor.dim() == 3 ? tensor.unsqueeze(2) : tensor; }
-/// ... and make a one-dimensional input contiguous first.
-at::Tensor prepared(const at::Tensor& input) { return input.dim() == 3 ? contiguous_like(input) : input; }
+/// ... and make a one-dimensional input contiguous first, where it is not: strides of dimensions of one element stay, and decide the format.
+at::Tensor prepared(const at::Tensor& input) { return input.dim() == 3 && !input.is_contiguous() ? contiguous_like(input) : input; }
 
 /// In the format of the kernel, without the height that a one-dimensional convolution was given.
 at::Tensor result(at::IntArrayRef sizes, at::ScalarType dtype, at::MemoryFormat format) {

@@ -8,6 +8,8 @@ namespace {
 void all_same(ShapeCall& call) { call.give(scalar(call.tensor(0).scalar_type())); }
 void all_accumulated(ShapeCall& call) { call.give(scalar(accumulated(call.tensor(0).scalar_type()))); }
 void all_product(ShapeCall& call) { call.give(scalar(dtype_or(call, 1, accumulated(call.tensor(0).scalar_type())))); }
+/// libtorch's own rule says {0}.
+void number_is_in(ShapeCall& call) { call.give(scalar(at::kBool)); }
 void all_extremes(ShapeCall& call) {
   all_same(call);
   all_same(call);
@@ -88,6 +90,7 @@ constexpr Row rows[] = {
     {"aten::min", all_same},
     {"aten::median", all_same},
     {"aten::nanmedian", all_same},
+    {"aten::isin.Scalar_Tensor", number_is_in},
     {"aten::trace", all_accumulated},
     {"aten::dot", dot},
     {"aten::vdot", dot},

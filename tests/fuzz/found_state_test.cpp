@@ -1,0 +1,69 @@
+// Programs that random search found, which keep state, or call custom functions; compared as the search compares them.
+#include "fuzz/compare.h"
+#include "fuzz/state.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+namespace tandem::found_state {
+namespace {
+
+using fuzz::Scene;
+
+/// The first `passed` given tensors are arguments, and the others are captured. Several seeds, since gradients of a random choice of outputs are compared.
+void expect_same(const std::function<Scene()>& given, size_t passed, const std::function<Tensors(Tensors)>& run, bool keeps_state) {
+  std::vector<size_t> arguments;
+  for (size_t i = 0; i < passed; ++i) arguments.push_back(i);
+  for (uint64_t data = 1; data <= 8; ++data) {
+    auto scene = [&](uint64_t seed, const Scene* before) {
+      torch::manual_seed(seed);
+      Scene made = given();
+      if (before)
+        for (size_t i = passed; i < made.pool.size(); ++i) made.pool[i] = before->pool[i];
+      if (before && passed == 0) made.leaves = before->leaves;
+      return made;
+    };
+    fuzz::Subject subject{scene, arguments, run, data, false};
+    subject.keeps_state = keeps_state;
+    const fuzz::Outcome outcome = fuzz::compare(subject);
+    if (outcome.mismatch) FAIL() << outcome.mismatch->kind << ", " << outcome.mismatch->setup << "\n" << outcome.mismatch->detail << "\nseed " << data;
+  }
+}
+
+at::Tensor numbers(at::IntArrayRef sizes) { return torch::randn(sizes, at::kDouble); }
+Scene one_leaf(at::IntArrayRef sizes) {
+  at::Tensor leaf = numbers(sizes).requires_grad_();
+  return {{leaf}, {leaf}};
+}
+Scene one_plain(at::IntArrayRef sizes) { return {{numbers(sizes)}, {}}; }
+
+TEST(FoundState, AViewUnderNoGradOfWhatACustomFunctionMadeOfACapture) {
+  expect_same([] { return one_leaf({3}); }, 0, [](Tensors v) { at::Tensor y = fuzz::custom_scaled(2, v[0]), z; { at::NoGradGuard no_grad; z = y.transpose(0, -1); } return Tensors{z}; }, false);
+}
+
+TEST(FoundState, AnInputStartsToRequireGradAndAStateIsKept) {
+  expect_same([] { return one_plain({2}); }, 1, [](Tensors v) { v[0].requires_grad_(); return Tensors{fuzz::carry(2, v[0])}; }, true);
+  expect_same([] { return one_plain({2}); }, 1, [](Tensors v) { fuzz::add_length_of_history(v[0]); return Tensors{v[0].requires_grad_()}; }, true);
+}
+
+TEST(FoundState, ALeafThatTheFunctionMakesAndReturns) {
+  expect_same([] { return one_plain({2}); }, 1, [](Tensors v) { at::Tensor y = fuzz::add_noise_made_once(2, v[0]); y.requires_grad_(); return Tensors{y}; }, true);
+}
+
+TEST(FoundState, AResultThatIsDetachedInPlaceAndReturnedTwice) {
+  expect_same([] { return one_leaf({2}); }, 1, [](Tensors v) { at::Tensor y = fuzz::carry(0, v[0]); y.detach_(); return Tensors{y, y}; }, true);
+  expect_same([] { return one_leaf({2}); }, 1, [](Tensors v) { at::Tensor y = fuzz::carry(0, v[0]); y.detach_(); return Tensors{y * 2, v[0] * y}; }, true);
+}
+
+TEST(FoundState, AnInputThatIsAViewOfAWrittenOne) {
+  auto three = [] { Scene scene = one_leaf({2}); scene.pool[0] = scene.leaves[0].clone(); scene.pool.push_back(numbers({2})); scene.pool.push_back(scene.pool[1].reshape({-1})); return scene; };
+  expect_same(three, 3, [](Tensors v) { fuzz::carry(3, v[0]); v[1].mul_(v[0]); return Tensors{v[2]}; }, true);
+}
+
+TEST(FoundState, ACapturedTensorThatACustomFunctionSavedAndThatSharesWrittenMemory) {
+  auto two = [] { Scene scene = one_leaf({}); scene.pool.insert(scene.pool.begin(), scene.leaves[0].unsqueeze(0)); return scene; };
+  expect_same(two, 1, [](Tensors v) { v[0].logical_and_(v[1]); return Tensors{fuzz::custom_product(v[1], v[1])}; }, false);
+}
+
+}  // namespace
+}  // namespace tandem::found_state

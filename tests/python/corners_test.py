@@ -1,0 +1,168 @@
+"""Corners of libtorch that programs come upon: batched gradients, numbers in the place of tensors, layouts, marks for the profiler, operators that go."""
+
+import gc
+import unittest
+
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+import tandem
+
+
+def put(x):
+    y = torch.zeros(4)
+    y[[3, 1]] = x[[0, 1]] * 2
+    return y
+
+
+FUNCTIONS = {
+    "put": put,
+    "slices": lambda x: x[:1] + x[1:],
+    "softmax": lambda x: F.softmax(x, 0),
+    "twice": lambda x: x.sin().expand(3, 2) * 2,
+}
+
+
+def uncompiled(function, *args, calls=5):
+    before = dict(tandem.counters())
+    results = [function(*args) for _ in range(calls)]
+    after = tandem.counters()
+    return results, {name: after[name] - before.get(name, 0) for name in ("ran_uncompiled", "promise_broken")}
+
+
+class BatchedGradients(unittest.TestCase):
+    def check(self, differentiate):
+        for name, function in FUNCTIONS.items():
+            with self.subTest(name):
+                torch.manual_seed(0)
+                x = torch.randn(2, requires_grad=True)
+                self.assertTrue(torch.equal(differentiate(tandem.compile(function), x), differentiate(function, x)))
+
+    def test_is_grads_batched(self):
+        def differentiate(function, x):
+            y = function(x)
+            torch.manual_seed(1)
+            return torch.autograd.grad(y, x, torch.randn(3, *y.shape), is_grads_batched=True)[0]
+
+        self.check(differentiate)
+
+    def test_a_vectorised_jacobian(self):
+        self.check(lambda function, x: torch.autograd.functional.jacobian(function, x, vectorize=True))
+
+    def test_a_vmap_of_backwards(self):
+        def differentiate(function, x):
+            y = function(x)
+            return torch.func.vmap(lambda g: torch.autograd.grad(y, x, g, retain_graph=True)[0])(torch.eye(y.numel()).reshape(-1, *y.shape))
+
+        self.check(differentiate)
+
+    def test_what_was_saved_is_gone_afterwards(self):
+        x = torch.randn(2, requires_grad=True)
+        y = tandem.compile(lambda x: x.sin())(x)
+        torch.autograd.grad(y, x, torch.randn(3, 2), is_grads_batched=True)
+        with self.assertRaisesRegex(RuntimeError, "second time"):
+            torch.autograd.grad(y, x, torch.randn(3, 2), is_grads_batched=True)
+
+
+class Operators(unittest.TestCase):
+    def test_a_number_is_copied(self):
+        for given in (torch.zeros(2), torch.zeros(2, requires_grad=True) * 1):
+            result = tandem.compile(lambda x: x.copy_(1))(given)
+            self.assertEqual(result.tolist(), [1, 1])
+            self.assertEqual(result.requires_grad, given.requires_grad)
+
+    def test_a_number_is_looked_for(self):
+        for backend in ("eager", "debug"):
+            function = tandem.compile(lambda t: torch.zeros(torch.isin(1, t).shape) + torch.isin(1, t), backend=backend)
+            self.assertTrue(torch.equal(function(torch.tensor([1, 2])), torch.tensor(1.0)))
+
+    def test_convolutions_of_one_channel(self):
+        for kind in (torch.nn.Conv1d, torch.nn.ConvTranspose1d):
+            convolution = kind(1, 4, 1)
+            x = torch.randn(1, 5, 1).permute(0, 2, 1)
+            compiled = tandem.compile(convolution, backend="debug")
+            self.assertEqual(compiled(x).stride(), convolution(x).stride())
+
+    def test_a_mark_for_the_profiler(self):
+        def function(x):
+            with torch.profiler.record_function("part"):
+                return x.sin()
+
+        x = torch.ones(3)
+        results, counted = uncompiled(tandem.compile(function), x)
+        self.assertEqual(counted, {"ran_uncompiled": 0, "promise_broken": 0})
+        self.assertTrue(all(torch.equal(result, x.sin()) for result in results))
+
+    def test_layers_that_are_never_dropped(self):
+        """The number is drawn all the same."""
+
+        def function(x):
+            return x.cos() if torch.rand([]) < 0.0 or torch.rand([]) > 2 else x.sin() * torch.rand(3)
+
+        x = torch.ones(3)
+        torch.manual_seed(0)
+        expected = [function(x) for _ in range(5)]
+        torch.manual_seed(0)
+        results, counted = uncompiled(tandem.compile(function), x)
+        self.assertEqual(counted, {"ran_uncompiled": 0, "promise_broken": 0})
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, results)))
+
+    def test_layers_that_may_be_dropped(self):
+        for bound in (0.5, 0.0):
+            compare = torch.le if bound == 0 else torch.lt
+            _, counted = uncompiled(tandem.compile(lambda x: x.cos() if compare(torch.rand([]), bound) else x.sin()), torch.ones(3))
+            self.assertEqual(counted["ran_uncompiled"], 5)
+
+    def test_attention_in_a_checkpoint(self):
+        def function(q):
+            return checkpoint(lambda y: F.scaled_dot_product_attention(y, y, y), q, use_reentrant=False).sum()
+
+        q = torch.randn(1, 2, 4, 8, requires_grad=True)
+        function(q).backward()
+        expected, q.grad = q.grad, None
+        compiled = tandem.compile(function)
+        _, counted = uncompiled(compiled, q)
+        self.assertEqual(counted["ran_uncompiled"], 0)
+        compiled(q).backward()
+        self.assertTrue(torch.equal(q.grad, expected))
+
+    def test_an_operator_in_the_place_of_one_that_has_gone(self):
+        def first():
+            with torch.library._scoped_library("tandem_corners", "DEF") as library:
+                library.define("put_(Tensor(a!) to, Tensor what) -> ()")
+                library.impl("put_", lambda to, what: None, "Meta")
+
+                def put_(to, what):
+                    to.copy_(what)
+
+                library.impl("put_", put_, "CompositeExplicitAutograd")
+
+                def function(x):
+                    y = torch.zeros_like(x)
+                    torch.ops.tandem_corners.put_(y, x)
+                    return y
+
+                self.assertEqual(tandem.compile(function)(torch.ones(2)).tolist(), [1, 1])
+            del torch.ops.tandem_corners
+
+        first()
+        gc.collect()
+        for k in range(4):
+            operator = torch.library.custom_op(f"tandem_corners_{k}::copy", lambda x: x.clone(), mutates_args={}, schema="(Tensor x) -> Tensor")
+            operator.register_fake(torch.empty_like)
+            self.assertEqual(tandem.compile(lambda x: operator(x) + 1)(torch.ones(2)).tolist(), [2, 2])
+
+
+class Nested(unittest.TestCase):
+    def test_jagged_tensors_through_dynamo(self):
+        function = torch.compile(lambda x: x * 2, backend="tandem")
+        x = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged).requires_grad_()
+        y = function(x)
+        self.assertEqual(y.values().sum().item(), 36)
+        y.values().sum().backward()
+        self.assertEqual(x.grad.values().sum().item(), 36)
+
+
+if __name__ == "__main__":
+    unittest.main()
