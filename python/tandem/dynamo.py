@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from . import _C
 from ._compile import make_options
@@ -18,6 +19,7 @@ def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options:
     numbers = _take_numbers(module)
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
+            _take_checkpoints(part)
             _ = part.code  # written at its first use, which during a trace would count as a change of the module
     # Dynamo checks at every call that the program is the one that the graph was made of.
     function = _C.Callable(module.forward, [module], make_options({"name": _name(), "watched_calls": False, **(options or {})}, module))
@@ -48,6 +50,23 @@ def _take_numbers(module: torch.fx.GraphModule) -> list[int]:
     if numbers:
         module.recompile()
     return numbers
+
+
+def _take_checkpoints(module: torch.fx.GraphModule) -> None:
+    """Dynamo's own form of a checkpoint leaves it to the compiler that the same random numbers are drawn again; torch's does that itself."""
+    found = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.tag_activation_checkpoint)
+    for node in found:
+        node.target = _checkpoint
+    if found:
+        module.recompile()
+
+
+def _checkpoint(part: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    options, given = torch.ops.higher_order.tag_activation_checkpoint.divide_kwargs(kwargs)
+    if "_checkpoint_context_fn" in part.meta:
+        options["context_fn"] = part.meta["_checkpoint_context_fn"]
+    # Its forward: a graph that is called as a module writes every error to stderr, the refusals of a trace too.
+    return checkpoint(part.forward, *args, **{**options, **given, "use_reentrant": False})
 
 
 def _with_numbers(function: Callable[..., Any], numbers: list[int]) -> Callable[..., Any]:

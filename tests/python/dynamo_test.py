@@ -157,6 +157,23 @@ class Dynamo(unittest.TestCase):
         self.assertTrue(torch.equal(got, want))
         self.assertTrue(torch.equal(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want))))
 
+    def test_checkpoints_draw_their_numbers_again(self):
+        def program(x, w):
+            def part(y):
+                return torch.nn.functional.dropout(y @ w, 0.5)
+
+            return torch.utils.checkpoint.checkpoint(part, x, use_reentrant=False).sin()
+
+        x, w = torch.randn(4, 4, requires_grad=True), torch.randn(4, 4, requires_grad=True)
+        function = compiled(program)
+        for seed in range(3):
+            results = []
+            for run in (function, program):
+                torch.manual_seed(seed)
+                results.append(torch.autograd.grad(run(x, w).sum(), (x, w)))
+                torch.rand(1)
+            self.assertTrue(all(map(torch.equal, *results)))
+
     def test_torch_compile_around_a_compiled_function(self):
         inner = tandem.compile(lambda x: x.sin() * 2)
         function = torch.compile(lambda x: inner(x).cos(), backend="eager")
