@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from .doors import DOORS
-from .judge import DIFFERENT, EAGER_FAILS, EQUAL, ERROR, ROUNDING, SETTLED, Record
+from .judge import DIFFERENT, DYNAMO_FAILS, EAGER_FAILS, EQUAL, ERROR, ROUNDING, SETTLED, Record
 
 INTRODUCTION = """# Libraries
 
@@ -30,7 +30,7 @@ parameters and buffers, or tokens, are compared after every step.
   meet outside of compiled graphs are added in another order.
 - **Uncompiled** are calls that ran the original, of all calls of what was compiled, and how many of them
   came after the third step.
-- **First step** is what tracing, compiling and running the first step takes, in seconds, and what eager takes.
+- **First step** is what tracing, compiling and running it takes, in seconds, and what eager takes.
 """
 HEAD = """
 | case | door | result | uncompiled | after the third step | traces | first step (eager) | notes |
@@ -61,6 +61,7 @@ TOTALS = {
     "different": lambda r: r.verdict == DIFFERENT,
     "error": lambda r: r.verdict == ERROR,
     "fails in eager": lambda r: r.verdict == EAGER_FAILS,
+    "fails in Dynamo": lambda r: r.verdict == DYNAMO_FAILS,
     "all calls compiled after the third step": lambda r: (
         r.calls > 0 and r.steps > SETTLED and not r.settled_uncompiled
     ),
@@ -78,11 +79,11 @@ def row(record: Record, notes: dict[str, int]) -> list[str]:
 
 def remarks(record: Record) -> list[str]:
     texts = []
-    if record.verdict in (DIFFERENT, ERROR, EAGER_FAILS):
+    if record.verdict in (DIFFERENT, ERROR, EAGER_FAILS, DYNAMO_FAILS):
         texts.append(f"{record.verdict}: {record.note}")
-    if record.alone == "equal":
+    if record.verdict == ROUNDING and record.alone == "equal":
         texts.append('The same bits as `torch.compile(backend="eager")`.')
-    elif record.alone:
+    elif record.alone and record.alone != "equal":
         texts.append(f'`torch.compile(backend="eager")` fails too: {record.alone}')
     texts += [f"Runs as it is: {reason}" for reason in record.reasons]
     if record.breaks:

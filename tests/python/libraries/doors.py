@@ -11,19 +11,26 @@ DOORS = ("compile", "dynamo")
 
 
 class Calls:
-    """Counts the calls of everything compiled from now on."""
+    """Counts the calls of everything compiled while this is entered."""
 
-    def __init__(self) -> None:
+    count = 0
+
+    def __enter__(self) -> Calls:
         from tandem import _C
 
-        self.count = 0
-        original = _C.Callable.__call__
+        self.original = original = _C.Callable.__call__
 
         def counted(function: Any, *args: Any, **kwargs: Any) -> Any:
             self.count += 1
             return original(function, *args, **kwargs)
 
         _C.Callable.__call__ = counted
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        from tandem import _C
+
+        _C.Callable.__call__ = self.original
 
 
 class Door:

@@ -19,7 +19,7 @@ from .environments import ROOT, version_of
 from .registry import Case, Observation, cases
 
 EQUAL, ROUNDING, DIFFERENT, ERROR = "equal", "rounding", "different", "error"
-EAGER_FAILS = "fails in eager"
+EAGER_FAILS, DYNAMO_FAILS = "fails in eager", "fails in Dynamo"
 SETTLED = 3  # from the step after this one on everything should be compiled
 
 
@@ -76,6 +76,9 @@ def judge(name: str, door_name: str) -> Record:
     want: list[Observation] = []
     eager = Door("eager")
     try:
+        next(
+            observe(case, Door("eager"))
+        )  # what libraries compute once and keep is of the same kind in both runs
         for seen, now in observe(case, eager):
             want.append(seen)
             record.eager_first_step = record.eager_first_step or now - eager.made_at
@@ -100,17 +103,19 @@ def judge(name: str, door_name: str) -> Record:
 def run_compiled(case: Case, record: Record) -> list[Observation]:
     import tandem
 
-    door, calls, settled, got = Door(record.door), Calls(), 0, []
+    tandem.reset()
+    door, settled, got = Door(record.door), 0, []
     record.verdict = ""
-    try:
-        for seen, now in observe(case, door):
-            got.append(seen)
-            record.first_step = record.first_step or now - door.made_at
-            if len(got) == SETTLED:
-                settled = tandem.counters()["ran_uncompiled"]
-    except Exception as error:
-        traceback.print_exc()
-        record.verdict, record.note = ERROR, f"step {len(got) + 1}: {described(error)}"
+    with Calls() as calls:
+        try:
+            for seen, now in observe(case, door):
+                got.append(seen)
+                record.first_step = record.first_step or now - door.made_at
+                if len(got) == SETTLED:
+                    settled = tandem.counters()["ran_uncompiled"]
+        except Exception as error:
+            traceback.print_exc()
+            record.verdict, record.note = ERROR, f"step {len(got) + 1}: {described(error)}"
     counters = tandem.counters()
     record.calls, record.uncompiled, record.traces = (
         calls.count,
@@ -135,6 +140,7 @@ def look_at_dynamo(case: Case, record: Record, got: list[Observation]) -> None:
         alone = [seen for seen, _ in observe(case, Door("dynamo-alone"))]
     except Exception as error:
         record.alone = described(error)
+        record.verdict = DYNAMO_FAILS if record.verdict == ERROR else record.verdict
     else:
         record.alone = "equal" if record.verdict != ERROR and not Difference(got, alone).largest else ""
 

@@ -103,7 +103,7 @@ def flow(name: str, **options: Any) -> Callable[[Door], Iterator[Observation]]:
 case("zuko.nsf")(flow("NSF", transforms=2, hidden_features=(16, 16)))
 case("zuko.maf")(flow("MAF", transforms=2, hidden_features=(16, 16)))
 case("zuko.nice")(flow("NICE", transforms=2, hidden_features=(16, 16)))
-case("zuko.cnf")(flow("CNF", transforms=1, hidden_features=(16, 16)))
+case("zuko.cnf")(flow("CNF", hidden_features=(16, 16)))
 
 
 @case("zuko.sampling")

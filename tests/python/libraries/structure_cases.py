@@ -122,15 +122,27 @@ case("schnetpack.schnet")(potential("SchNet"))
 case("schnetpack.painn")(potential("PaiNN"))
 
 
-@case("mace.scale_shift")
-def mace_potential(door: Door) -> Iterator[Observation]:
+@case("mace.scripted")
+def scripted_mace(door: Door) -> Iterator[Observation]:
+    """Parts of it are TorchScript by default."""
+    return mace_potential(door, scripted=True)
+
+
+@case("mace.plain")
+def plain_mace(door: Door) -> Iterator[Observation]:
+    return mace_potential(door, scripted=False)
+
+
+def mace_potential(door: Door, scripted: bool) -> Iterator[Observation]:
     torch.serialization.add_safe_globals(
         [slice]
-    )  # e3nn of that time loads its constants without saying what is in them
+    )  # e3nn of that time does not say what its file of constants holds
+    import e3nn
     import numpy
     from e3nn import o3
     from mace import modules
 
+    e3nn.set_optimization_defaults(jit_script_fx=scripted)
     torch.set_default_dtype(torch.float64)
     model = modules.ScaleShiftMACE(
         r_max=5.0,
