@@ -35,23 +35,14 @@ def python_of(library: str) -> Path:
     folder = FOLDER / library
     if not (folder / "ready").exists():
         venv.create(folder, clear=True, with_pip=True)
-        name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        (folder / "lib" / name / "site-packages" / "torch.pth").write_text(
-            sysconfig.get_path("purelib") + "\n"
+        packages = (
+            folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
         )
+        (packages / "torch.pth").write_text(sysconfig.get_path("purelib") + "\n")
         constraints = folder / "constraints.txt"
         constraints.write_text(f"torch=={importlib.metadata.version('torch')}\n")
-        command = [
-            folder / "bin" / "python",
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "-c",
-            constraints,
-            *REQUIREMENTS[library],
-        ]
-        subprocess.run(command, check=True, stdout=sys.stderr)
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "-c", constraints]
+        subprocess.run([*pip, *REQUIREMENTS[library]], check=True, stdout=sys.stderr)
         (folder / "ready").touch()
     return folder / "bin" / "python"
 

@@ -76,9 +76,7 @@ def judge(name: str, door_name: str) -> Record:
     want: list[Observation] = []
     eager = Door("eager")
     try:
-        next(
-            observe(case, Door("eager"))
-        )  # what libraries compute once and keep is of the same kind in both runs
+        next(observe(case, Door("eager")))  # libraries compute some things once, and in another way
         for seen, now in observe(case, eager):
             want.append(seen)
             record.eager_first_step = record.eager_first_step or now - eager.made_at
@@ -92,7 +90,7 @@ def judge(name: str, door_name: str) -> Record:
     difference = Difference(got, want)
     if record.verdict != ERROR:
         record.verdict = (
-            DIFFERENT if not difference.is_rounding else ROUNDING if difference.largest else EQUAL
+            EQUAL if not difference.largest else ROUNDING if difference.is_rounding else DIFFERENT
         )
         record.note, record.largest = difference.where, difference.largest
     if door_name == "dynamo":
@@ -117,11 +115,8 @@ def run_compiled(case: Case, record: Record) -> list[Observation]:
             traceback.print_exc()
             record.verdict, record.note = ERROR, f"step {len(got) + 1}: {described(error)}"
     counters = tandem.counters()
-    record.calls, record.uncompiled, record.traces = (
-        calls.count,
-        counters["ran_uncompiled"],
-        counters["trace"],
-    )
+    record.calls, record.uncompiled = calls.count, counters["ran_uncompiled"]
+    record.traces = counters["trace"]
     record.settled_uncompiled = record.uncompiled - settled if len(got) > SETTLED else 0
     record.steps = len(got)
     return got

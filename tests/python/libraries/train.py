@@ -38,9 +38,5 @@ def train(
         }
         optimizer.step()
         optimizer.zero_grad()
-        seen |= {
-            name: tensor.detach().clone()
-            for name, tensor in module.state_dict().items()
-            if isinstance(tensor, torch.Tensor)
-        }
+        seen |= {name: t.detach().clone() for name, t in module.state_dict().items() if torch.is_tensor(t)}
         yield seen

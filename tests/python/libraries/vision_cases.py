@@ -131,7 +131,7 @@ case("x_transformers.flash")(attention_layers(attn_flash=True))
 case("x_transformers.rotary_dropout")(
     attention_layers(rotary_pos_emb=True, attn_dropout=0.1, ff_dropout=0.1, ff_glu=True, use_rmsnorm=True)
 )
-case("x_transformers.alibi")(attention_layers(alibi_pos_bias=True, ff_swish=True, attn_talking_heads=True))
+case("x_transformers.alibi")(attention_layers(alibi_pos_bias=True, ff_swish=True))
 
 
 @case("x_transformers.vision")
