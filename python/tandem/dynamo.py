@@ -1,5 +1,6 @@
 """torch.compile(model, backend="tandem"): Dynamo's graphs go through the same door as everything else."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,8 @@ from torch.utils.checkpoint import checkpoint
 
 from . import _C
 from ._compile import make_options
+
+_WRITING_OPERATORS = {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.setitem}
 
 
 def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None, mode: str | None = None) -> Callable[..., Any]:
@@ -54,19 +57,49 @@ def _take_numbers(module: torch.fx.GraphModule) -> list[int]:
 
 def _take_checkpoints(module: torch.fx.GraphModule) -> None:
     """Dynamo's own form of a checkpoint leaves it to the compiler that the same random numbers are drawn again; torch's does that itself."""
-    found = module.graph.find_nodes(op="call_function", target=torch.ops.higher_order.tag_activation_checkpoint)
+    found = _checkpoints_in(module)
     for node in found:
         node.target = _checkpoint
     if found:
         module.recompile()
 
 
+def _checkpoints_in(module: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    targets = (torch.ops.higher_order.tag_activation_checkpoint, _checkpoint)
+    return [node for target in targets for node in module.graph.find_nodes(op="call_function", target=target)]
+
+
 def _checkpoint(part: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
     options, given = torch.ops.higher_order.tag_activation_checkpoint.divide_kwargs(kwargs)
     if "_checkpoint_context_fn" in part.meta:
         options["context_fn"] = part.meta["_checkpoint_context_fn"]
-    # Its forward: a graph that is called as a module writes every error to stderr, the refusals of a trace too.
-    return checkpoint(part.forward, *args, **{**options, **given, "use_reentrant": False})
+    # What is passed must not be written before the backward; buffers, which Dynamo passes too, may be.
+    kept = {position: args[position] for position in _written_by(part)}
+    passed = [value for position, value in enumerate(args) if position not in kept]
+
+    def run(*values: Any, **others: Any) -> Any:
+        rest = iter(values)
+        # Its forward: a graph that is called as a module writes every error to stderr, the refusals of a trace too.
+        return part.forward(*(kept[i] if i in kept else next(rest) for i in range(len(args))), **others)
+
+    return checkpoint(run, *passed, **{**options, **given, "use_reentrant": False})
+
+
+def _written_by(part: torch.fx.GraphModule) -> set[int]:
+    """The positions of the arguments that a graph writes."""
+    written = {node.args[0] for node in part.graph.nodes if _is_write(node)}
+    for node in _checkpoints_in(part):
+        inner = part.get_submodule(node.args[0].target)
+        written |= {node.args[1 + position] for position in _written_by(inner)}
+    return {position for position, given in enumerate(part.graph.find_nodes(op="placeholder")) if given in written}
+
+
+def _is_write(node: torch.fx.Node) -> bool:
+    if node.op == "call_method":
+        return node.target.endswith("_") and not node.target.endswith("__")
+    if node.op != "call_function":
+        return False
+    return node.target in _WRITING_OPERATORS or node.target.__name__.endswith("_") and not node.target.__name__.endswith("__")
 
 
 def _with_numbers(function: Callable[..., Any], numbers: list[int]) -> Callable[..., Any]:

@@ -174,6 +174,28 @@ class Dynamo(unittest.TestCase):
                 torch.rand(1)
             self.assertTrue(all(map(torch.equal, *results)))
 
+    def test_checkpoints_may_write_buffers(self):
+        class Normed(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)
+
+            def inner(self, x):
+                return torch.utils.checkpoint.checkpoint(lambda y: self.second(y).sin(), x, use_reentrant=False)
+
+            def forward(self, x):
+                return torch.utils.checkpoint.checkpoint(lambda y: self.inner(self.first(y)).exp(), x, use_reentrant=False)
+
+        results = []
+        for make in (compiled, lambda module: module):
+            torch.manual_seed(0)
+            module = Normed()
+            function, x = make(module), torch.randn(6, 4, requires_grad=True)
+            for _ in range(3):
+                (function(x).sum() + function(x * 2).sum()).backward()
+            results.append([x.grad, *(p.grad for p in module.parameters()), *module.buffers()])
+        self.assertTrue(all(map(torch.equal, *results)))
+
     def test_torch_compile_around_a_compiled_function(self):
         inner = tandem.compile(lambda x: x.sin() * 2)
         function = torch.compile(lambda x: inner(x).cos(), backend="eager")
