@@ -87,8 +87,8 @@ def remarks(record: Record) -> list[str]:
         texts.append(f'`torch.compile(backend="eager")` fails too: {record.alone}')
     texts += [f"Runs as it is: {reason}" for reason in record.reasons]
     if record.breaks:
-        texts.append(f"{record.graphs} graphs, since Dynamo breaks at: " + "; ".join(record.breaks))
-    elif record.door == "dynamo" and not record.calls:
+        texts.append("Dynamo breaks the graph: " + "; ".join(sorted(set(record.breaks))))
+    if record.door == "dynamo" and not record.calls:
         texts.append("Dynamo makes no graph of it.")
     return texts
 

@@ -127,7 +127,7 @@ def look_at_dynamo(case: Case, record: Record, got: list[Observation]) -> None:
     from torch._dynamo.utils import counters
 
     record.graphs = counters["stats"]["unique_graphs"]
-    record.breaks = sorted(reason.strip().splitlines()[0] for reason in counters["graph_break"])
+    record.breaks = sorted({reason.strip().splitlines()[0] for reason in counters["graph_break"]})
     if record.verdict == EQUAL:
         return
     torch._dynamo.reset()
