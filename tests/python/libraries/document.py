@@ -72,7 +72,7 @@ def row(record: Record, notes: dict[str, int]) -> list[str]:
     numbers = [str(notes.setdefault(plain(text), len(notes) + 1)) for text in remarks(record)]
     result = f"rounding, {record.largest:.0e}" if record.verdict == ROUNDING else record.verdict
     calls = f"{record.uncompiled} of {record.calls}"
-    seconds = f"{record.first_step:.1f} ({record.eager_first_step:.2f})"
+    seconds = f"{record.first_step:.2f} ({record.eager_first_step:.2f})"
     settled, traces = str(record.settled_uncompiled), str(record.traces)
     return [record.case, record.door, result, calls, settled, traces, seconds, ", ".join(numbers)]
 
