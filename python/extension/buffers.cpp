@@ -2,7 +2,7 @@
 
 #include <torch/csrc/utils/pybind.h>
 
-#include <optional>
+#include <cstring>
 
 namespace tandem::python {
 namespace {
@@ -27,6 +27,10 @@ class View {
     if (PyBuffer_ToContiguous(bytes.data(), &buffer_, buffer_.len, 'C') != 0) throw py::error_already_set();
     return bytes;
   }
+  bool is(const std::string& bytes) const {
+    if (!there_ || size_t(buffer_.len) != bytes.size()) return false;
+    return PyBuffer_IsContiguous(&buffer_, 'C') ? std::memcmp(buffer_.buf, bytes.data(), bytes.size()) == 0 : read() == bytes;
+  }
   void write(const std::string& bytes) {
     if (PyBuffer_FromContiguous(&buffer_, bytes.data(), Py_ssize_t(bytes.size()), 'C') != 0) throw py::error_already_set();
   }
@@ -48,19 +52,24 @@ void resize(const py::object& holder, size_t bytes) {
 
 }  // namespace
 
+std::optional<std::string> bytes_of(PyObject* object) { return PyObject_CheckBuffer(object) ? View(object).read() : std::nullopt; }
+
+bool has_bytes(PyObject* object, const std::string& bytes) { return View(object).is(bytes); }
+
 void Buffers::keep(PyObject* object) {
   auto bytes = View(object).read();
   if (!bytes || (bytes_ += bytes->size()) > most_bytes) return;
   kept_.push_back({py::reinterpret_borrow<py::object>(object), std::move(*bytes)});
 }
 
-std::string Buffers::restore() const {
+std::string Buffers::restore(std::vector<std::pair<PyObject*, PyObject*>>& changes) const {
   std::string changed;
   for (const auto& [holder, bytes] : kept_) {
     auto now = View(holder.ptr()).read();
     if (now == bytes) continue;
     if (!now || now->size() != bytes.size()) resize(holder, bytes.size());
     View(holder.ptr()).write(bytes);
+    changes.emplace_back(holder.ptr(), nullptr);
     changed = std::string("what a ") + Py_TYPE(holder.ptr())->tp_name + " holds";
   }
   return changed;

@@ -12,23 +12,6 @@
 #include "trace/watcher.h"
 
 namespace tandem::python {
-namespace {
-
-/// Weak where Python allows it, so that what the program replaced can die.
-py::object hold(const py::object& object) {
-  PyObject* weak = PyWeakref_NewRef(object.ptr(), nullptr);
-  if (weak) return py::reinterpret_steal<py::object>(weak);
-  PyErr_Clear();
-  return object;
-}
-
-}  // namespace
-
-bool PythonCallable::Variant::is_valid() const {
-  return std::all_of(still_there.begin(), still_there.end(), [](const py::object& held) {
-    return !PyWeakref_CheckRef(held.ptr()) || !py::reinterpret_borrow<py::weakref>(held)().is_none();
-  });
-}
 
 PythonCallable::PythonCallable(py::object original, py::list roots, Options options)
     : original_{std::move(original), std::move(roots), options.must_compile}, options_(std::move(options)) {
@@ -45,10 +28,11 @@ py::object PythonCallable::call(const py::args& args, const py::kwargs& kwargs) 
     log("compile", options_.name + ": runs as it is: " + writer.eager_reason);
     return original_.function(*args, **kwargs);
   }
-  auto function = find(writer);
-  if (!function && !is_worth_compiling(writer)) return run_uncompiled(writer, args, kwargs);
-  if (!function) function = add(writer, args, kwargs);
-  PythonCall running(original_, args, kwargs, writer.objects);
+  const Variant* variant = find(writer);
+  if (!variant && !is_worth_compiling(writer)) return run_uncompiled(writer, args, kwargs);
+  if (!variant) variant = add(writer, args, kwargs);
+  const auto function = variant->function;   // other threads may drop the variant
+  PythonCall running(original_, args, kwargs, writer, variant->reads);
   return running.finish(run_without_gil([&] { return detail::call(*function, writer.tensors); }));
 }
 
@@ -60,9 +44,10 @@ Explanation PythonCallable::explain(const py::args& args, const py::kwargs& kwar
   write(writer, args, kwargs);
   reason.eager_reason = writer.eager_reason;
   if (!reason.eager_reason.empty()) return reason;
-  auto function = find(writer);
-  if (!function) function = add(writer, args, kwargs);
-  PythonCall running(original_, args, kwargs, writer.objects);
+  const Variant* variant = find(writer);
+  if (!variant) variant = add(writer, args, kwargs);
+  const auto function = variant->function;
+  PythonCall running(original_, args, kwargs, writer, variant->reads);
   return run_without_gil([&] { return detail::explain(*function, writer.tensors); });
 }
 
@@ -73,30 +58,51 @@ std::string PythonCallable::why_not() const {
   return {};
 }
 
-void PythonCallable::write(Writer& writer, const py::args& args, const py::kwargs& kwargs) const {
+void PythonCallable::write(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
   writer.write(args.ptr());
   writer.write(kwargs.ptr());
-  Environment{original_.roots, writer.objects}.write(writer);
 }
 
-std::shared_ptr<detail::Function> PythonCallable::find(const Writer& writer) {
+const PythonCallable::Variant* PythonCallable::last(const Writer& writer) const {
+  auto found = by_key_.find(writer.key);
+  return found == by_key_.end() ? nullptr : &*found->second.back();
+}
+
+const PythonCallable::Variant* PythonCallable::find(const Writer& writer) {
   auto found = by_key_.find(writer.key);
   if (found == by_key_.end()) return nullptr;
-  if (!found->second->is_valid()) {
-    died_unpaid_ += found->second->calls < Novelty::pays_after;
-    variants_.erase(found->second);
-    by_key_.erase(found);
-    return nullptr;
+  auto& candidates = found->second;
+  for (size_t i = candidates.size(); i-- > 0;) {
+    if (!candidates[i]->reads->hold()) continue;
+    std::rotate(candidates.begin() + std::ptrdiff_t(i), candidates.begin() + std::ptrdiff_t(i) + 1, candidates.end());
+    variants_.splice(variants_.begin(), variants_, candidates.back());
+    ++candidates.back()->calls;
+    return &*candidates.back();
   }
-  variants_.splice(variants_.begin(), variants_, found->second);
-  ++found->second->calls;
-  return found->second->function;
+  for (auto variant : std::vector(candidates)) {
+    if (!variant->reads->are_gone()) continue;
+    died_unpaid_ += variant->calls < Novelty::pays_after;
+    erase(variant);
+  }
+  return nullptr;
+}
+
+void PythonCallable::erase(Variants::iterator variant) {
+  const auto found = by_key_.find(variant->key);
+  std::erase(found->second, variant);
+  if (found->second.empty()) by_key_.erase(found);
+  variants_.erase(variant);
+}
+
+size_t PythonCallable::hash(const Writer& writer) {
+  const Variant* variant = last(writer);
+  return std::hash<std::string>()(writer.key) ^ (variant ? variant->reads->fingerprint() : 0);
 }
 
 bool PythonCallable::is_worth_compiling(const Writer& writer) {
   if (options_.must_compile) return true;
   const auto unpaid = std::count_if(variants_.begin(), variants_.end(), [](const Variant& variant) { return variant.calls < Novelty::pays_after; });
-  return novelty_.is_worth_compiling(std::hash<std::string>()(writer.key), died_unpaid_ + size_t(unpaid));
+  return novelty_.is_worth_compiling(hash(writer), died_unpaid_ + size_t(unpaid));
 }
 
 py::object PythonCallable::run_uncompiled(const Writer& writer, const py::args& args, const py::kwargs& kwargs) {
@@ -126,7 +132,11 @@ std::string PythonCallable::what_changed(const Writer& writer, const py::args& a
     labelled.label("argument " + std::string(py::str(name)));
     labelled.write(value.ptr());
   }
-  Environment{original_.roots, labelled.objects}.write(labelled);
+  if (writer.key == last_uncompiled_) {
+    const Variant* variant = last(writer);
+    const std::string changed = variant ? variant->reads->first_change() : "";
+    return changed.empty() ? "what it captured" : changed;
+  }
   const auto difference = size_t(std::mismatch(writer.key.begin(), writer.key.end(), last_uncompiled_.begin(), last_uncompiled_.end()).first - writer.key.begin());
   std::string found = "what it captured";
   for (const auto& [begin, name] : labels)
@@ -134,21 +144,18 @@ std::string PythonCallable::what_changed(const Writer& writer, const py::args& a
   return found;
 }
 
-std::shared_ptr<detail::Function> PythonCallable::add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
+const PythonCallable::Variant* PythonCallable::add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
   if (!variants_.empty() && logs("signature")) log("signature", options_.name + ": traced again: an argument that is no tensor, or something that the function captured, is another");
-  Variant variant{writer.key, detail::make_function(run_current_call, options_, name_arguments(args, kwargs), name_capture), {}, 1};
-  for (const py::object& object : Environment{original_.roots, writer.objects}.named_objects()) variant.still_there.push_back(hold(object));
-  variants_.push_front(std::move(variant));
-  by_key_[writer.key] = variants_.begin();
+  variants_.push_front({writer.key, detail::make_function(run_current_call, options_, name_arguments(args, kwargs), name_capture), std::make_shared<Reads>(), 1});
+  by_key_[writer.key].push_back(variants_.begin());
   if (variants_.size() > options_.max_signatures) {
-    by_key_.erase(variants_.back().key);
-    variants_.pop_back();
+    erase(std::prev(variants_.end()));
     count("signature_evicted");
     if (!std::exchange(warned_, true))
       warn(options_.name + ": more than " + std::to_string(options_.max_signatures) +
            " signatures; the least recently used are dropped. What keeps changing: an argument that is no tensor, or something that the function captured");
   }
-  return variants_.front().function;
+  return &variants_.front();
 }
 
 std::vector<std::string> PythonCallable::name_arguments(const py::args& args, const py::kwargs& kwargs) {
@@ -170,6 +177,8 @@ std::vector<std::string> PythonCallable::name_arguments(const py::args& args, co
 int PythonCallable::visit(visitproc visit, void* arg) const {
   Py_VISIT(original_.function.ptr());
   Py_VISIT(original_.roots.ptr());
+  for (const Variant& variant : variants_)
+    if (int stopped = variant.reads->visit(visit, arg)) return stopped;
   return 0;
 }
 

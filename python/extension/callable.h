@@ -28,18 +28,24 @@ class PythonCallable {
   void clear();
 
  private:
+  /// What was compiled for arguments of one kind while what the program read besides them was the same.
   struct Variant {
     std::string key;
     std::shared_ptr<detail::Function> function;
-    std::vector<py::object> still_there;     ///< weak references to what the key names by address, or the thing itself
+    std::shared_ptr<Reads> reads;
     size_t calls = 0;
-    bool is_valid() const;
   };
+  using Variants = std::list<Variant>;
 
-  /// The variant for these arguments, or null.
-  std::shared_ptr<detail::Function> find(const Writer& writer);
-  std::shared_ptr<detail::Function> add(Writer& writer, const py::args& args, const py::kwargs& kwargs);
-  void write(Writer& writer, const py::args& args, const py::kwargs& kwargs) const;
+  /// The variant for these arguments and what is around now, or null.
+  const Variant* find(const Writer& writer);
+  const Variant* add(Writer& writer, const py::args& args, const py::kwargs& kwargs);
+  void erase(Variants::iterator variant);
+  /// A number for these arguments and what is around now.
+  size_t hash(const Writer& writer);
+  /// The last variant for these arguments that served, or null.
+  const Variant* last(const Writer& writer) const;
+  static void write(Writer& writer, const py::args& args, const py::kwargs& kwargs);
   std::vector<std::string> name_arguments(const py::args& args, const py::kwargs& kwargs);
   std::string why_not() const;
   bool is_worth_compiling(const Writer& writer);
@@ -50,8 +56,8 @@ class PythonCallable {
   Original original_;
   Options options_;
   Interned interned_;
-  std::list<Variant> variants_;              ///< most recently used first
-  std::unordered_map<std::string, std::list<Variant>::iterator> by_key_;
+  Variants variants_;                        ///< most recently used first
+  std::unordered_map<std::string, std::vector<Variants::iterator>> by_key_;   ///< the last of each served last
   bool warned_ = false;
   Novelty novelty_;
   size_t died_unpaid_ = 0;                   ///< variants whose objects were gone before they had paid

@@ -1,24 +1,20 @@
-/// What a Python function or module can see besides its arguments: modules and their parameters, closures, globals.
+/// The modules around a Python function: its own, those of its closure and of globals that it mentions.
 #pragma once
 
 #include "tree.h"
 
 namespace tandem::python {
 
-/// The part of the surroundings that is read at every call, so that a change of it is noticed. What it consists of: modules, functions whose closures and globals count, and
-/// objects whose attributes do.
+/// Where to look for modules: modules, methods and functions, and objects that were given.
 struct Environment {
   const py::list& roots;
   const std::vector<py::object>& objects;
 
-  /// Writes train/eval, which modules, parameters, buffers and tensors there are, and the numbers and strings among attributes and variables.
-  void write(Writer& to) const;
-
-  /// The objects that `write` names by address.
-  std::vector<py::object> named_objects() const;
-
   /// The user's name of a tensor under the modules ("parameter fc.weight"), or an empty string.
   std::string name_of(const at::Tensor& tensor) const;
+
+  /// Why programs with a parameter or buffer of these modules are not compiled: its class may change what operators do. Empty when there is none.
+  std::string odd_tensor() const;
 };
 
 }  // namespace tandem::python

@@ -2,6 +2,7 @@
 
 #include <ATen/SavedTensorHooks.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "trace/failure.h"
@@ -37,7 +38,6 @@ class WithoutDynamo {
   }
   py::object outer_;
 };
-
 
 /// Programs that ask torch.compiler.is_compiling() are told so.
 class Compiling {
@@ -130,10 +130,19 @@ void refuse_changed_arguments(const py::tuple& args, const py::dict& kwargs, con
     throw KeepsState("the function changes a list, dict or object that it was given");
 }
 
+/// Arguments that are taken apart have methods too.
+void add_classes(PyObject* value, std::vector<py::object>& to) {
+  if (Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE && !THPVariable_Check(value)) to.push_back(py::type::of(value));
+  PyObject *name, *item;
+  for (Py_ssize_t at = 0; PyDict_Check(value) && PyDict_Next(value, &at, &name, &item);) add_classes(item, to);
+  for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); ++i) add_classes(PyTuple_GET_ITEM(value, i), to);
+  for (Py_ssize_t i = 0; PyList_Check(value) && i < PyList_GET_SIZE(value); ++i) add_classes(PyList_GET_ITEM(value, i), to);
+}
+
 }  // namespace
 
-PythonCall::PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const std::vector<py::object>& objects)
-    : original_(original), args_(args), kwargs_(kwargs), objects_(objects), outer_(std::exchange(current_call, this)) {}
+PythonCall::PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const Writer& writer, std::shared_ptr<Reads> reads)
+    : original_(original), args_(args), kwargs_(kwargs), objects_(writer.objects), reads_(std::move(reads)), outer_(std::exchange(current_call, this)) {}
 PythonCall::~PythonCall() { current_call = outer_; }
 PythonCall* PythonCall::current() { return current_call; }
 
@@ -162,10 +171,16 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
   py::dict kwargs(build(kwargs_shape, next));
   before.write(args.ptr());
   before.write(kwargs.ptr());
+  if (std::string part = environment().odd_tensor(); !part.empty()) {
+    note_reads({}, {});
+    throw RunEagerly(part);
+  }
   const Surroundings surroundings = this->surroundings();
   const HostRandomness randomness(surroundings.generators());
   py::object result;
-  std::string variable;
+  std::string variable, outside;
+  Surroundings::Restored restored;
+  RunningCode running;
   try {
     OwnContext context;
     surroundings.guard_iterators();
@@ -173,18 +188,33 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
     variable = context.changed();
   } catch (...) {
     py::error_scope error;                   // that is on its way
-    surroundings.restore();
+    running.stop();
+    restored = surroundings.restore();
     randomness.restore();
+    note_reads(running.codes, restored.changes);
     throw;
   }
-  const std::string changed = surroundings.restore(), drawn = randomness.restore();
+  running.stop();
+  restored = surroundings.restore();
+  const std::string drawn = randomness.restore();
+  note_reads(running.codes, restored.changes);
   if (!drawn.empty()) throw RunEagerly("the function draws numbers from " + drawn);
-  if (!changed.empty()) throw KeepsState("the function changes " + changed);
+  if (!restored.what.empty()) throw KeepsState("the function changes " + restored.what);
   if (!variable.empty()) throw KeepsState("the function sets the context variable " + variable);
+  if (!running.outside.empty()) throw KeepsState("the function calls " + running.outside);
   refuse_changed_arguments(args, kwargs, before, interned);
   results.write(result.ptr(), &result_shape);
   if (std::string part = unseen_part(result_shape); !part.empty()) throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
   return {std::move(results.tensors), share(std::move(result_shape))};
+}
+
+void PythonCall::note_reads(const std::vector<RanCode>& ran, const std::vector<Change>& changes) const {
+  std::vector<py::object> roots{original_.function};
+  for (py::handle root : original_.roots) roots.push_back(py::reinterpret_borrow<py::object>(root));
+  roots.insert(roots.end(), objects_.begin(), objects_.end());
+  add_classes(args_.ptr(), roots);
+  add_classes(kwargs_.ptr(), roots);
+  reads_->note(ran, roots, changes);
 }
 
 py::object PythonCall::finish(const detail::Returned& returned) {

@@ -20,7 +20,7 @@ struct Original {
 /// One call on its way through the engine, on this thread.
 class PythonCall {
  public:
-  PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const std::vector<py::object>& objects);
+  PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const Writer& writer, std::shared_ptr<Reads> reads);
   ~PythonCall();
   PythonCall(const PythonCall&) = delete;
 
@@ -36,10 +36,12 @@ class PythonCall {
   Surroundings surroundings() const;
 
  private:
+  void note_reads(const std::vector<RanCode>& ran, const std::vector<Change>& changes) const;
   const Original& original_;
   const py::args& args_;
   const py::kwargs& kwargs_;
-  const std::vector<py::object>& objects_;
+  const std::vector<py::object>& objects_;   ///< that it was given and that are equal to themselves alone
+  const std::shared_ptr<Reads> reads_;
   py::object result_;
   PythonCall* const outer_;
 };

@@ -67,7 +67,23 @@ void Surroundings::put_back_iterators() const {
   }
 }
 
-std::string Surroundings::restore() const {
+/// One name each of attributes and variables; the whole of a container.
+void Surroundings::add_changes(const Kept& kept, const Contents& now, const Contents& then, std::vector<Change>& to) {
+  PyObject* holder = kept.kind == Holder::Class ? reinterpret_cast<PyTypeObject*>(kept.holder.ptr())->tp_dict : kept.holder.ptr();
+  const bool has_names = kept.owner || (kept.kind == Holder::Variable && !PyBytes_Check(then.names[0].ptr()));
+  if (!has_names) return to.push_back({holder, nullptr});
+  std::unordered_map<PyObject*, PyObject*> values;
+  for (size_t i = 0; i < then.names.size(); ++i) values[then.names[i].ptr()] = then.values[i].ptr();
+  for (size_t i = 0; i < now.names.size(); ++i) {
+    auto known = values.find(now.names[i].ptr());
+    if (known == values.end() || !are_same(known->second, now.values[i].ptr())) to.push_back({holder, now.names[i].ptr()});
+    if (known != values.end()) values.erase(known);
+  }
+  for (auto [name, value] : values) to.push_back({holder, name});
+}
+
+Surroundings::Restored Surroundings::restore() const {
+  std::vector<Change> changes;
   std::string changed = put_back_classes();  // slots are those of a class
   put_back_iterators();
   const Imported imported = imported_meanwhile();
@@ -78,11 +94,12 @@ std::string Surroundings::restore() const {
     auto difference = first_difference(now, wanted);
     if (!difference) continue;
     if (changed.empty()) changed = describe(kept, now, *difference);
+    add_changes(kept, now, wanted, changes);
     write_contents(kept.kind, kept.holder.ptr(), wanted);
   }
-  for (const std::string& more : {take_away_new_attributes(), take_away_new_globals(imported), buffers_.restore()})
+  for (const std::string& more : {take_away_new_attributes(changes), take_away_new_globals(imported, changes), buffers_.restore(changes)})
     if (changed.empty()) changed = more;
-  return changed;
+  return {std::move(changed), std::move(changes)};
 }
 
 std::string Surroundings::put_back_classes() const {
@@ -95,19 +112,20 @@ std::string Surroundings::put_back_classes() const {
   return changed;
 }
 
-std::string Surroundings::take_away_new_attributes() const {
+std::string Surroundings::take_away_new_attributes(std::vector<Change>& changes) const {
   std::string changed;
   for (const py::object& object : bare_) {
     PyObject** attributes = _PyObject_GetDictPtr(object.ptr());
     if (!attributes || !*attributes || PyDict_GET_SIZE(*attributes) == 0) continue;
     changed = "attribute " + text_of(read_contents(Holder::Dict, *attributes).names[0].ptr()) + (PyFunction_Check(object.ptr()) ? " of a function" : " of a tensor");
+    changes.push_back({object.ptr(), nullptr});
     PyDict_Clear(*attributes);
   }
   return changed;
 }
 
 /// What imports brought stays, and what Python itself adds (a registry of warnings).
-std::string Surroundings::take_away_new_globals(const Imported& imported) const {
+std::string Surroundings::take_away_new_globals(const Imported& imported, std::vector<Change>& changes) const {
   std::string changed;
   for (const auto& [dict, names] : globals_) {
     if (PyDict_GET_SIZE(dict.ptr()) == Py_ssize_t(names.size())) continue;
@@ -118,6 +136,7 @@ std::string Surroundings::take_away_new_globals(const Imported& imported) const 
       PyObject* name = now.names[i].ptr();
       if (old.contains(name) || PyModule_Check(now.values[i].ptr()) || comes_from(imported, now.values[i].ptr()) || text_of(name).starts_with("__")) continue;
       changed = "the global " + text_of(name);
+      changes.push_back({dict.ptr(), name});
       PyDict_DelItem(dict.ptr(), name);
     }
   }

@@ -5,22 +5,12 @@
 
 #include <array>
 
+#include "ownership.h"
+
 namespace tandem::python {
 namespace {
 
-/// Nearest first, so that what is left out of a larger world lies farthest away.
-constexpr size_t most_objects = 100'000, most_items = 4'000'000;
-
-PyTypeObject* type_named(const char* module, const char* name) { return reinterpret_cast<PyTypeObject*>(imported(module, name)); }
-
-bool is_user_module_name(PyObject* name) {
-  static PyObject* const library = imported("sys", "stdlib_module_names");
-  if (!name || !PyUnicode_Check(name)) return true;
-  std::string_view full = PyUnicode_AsUTF8(name), top = full.substr(0, full.find('.'));
-  for (std::string_view foreign : {"torch", "torchgen", "functorch", "numpy", "tandem", "builtins"})
-    if (top == foreign) return false;
-  return PySet_Contains(library, py::str(std::string(top)).ptr()) != 1;
-}
+constexpr size_t most_items = 4'000'000;
 
 /// What code mentions by name: globals, and attributes of what it has; comprehensions and inner functions are code of their own.
 void add_names(PyObject* code, std::vector<PyObject*>& names) {
@@ -28,34 +18,6 @@ void add_names(PyObject* code, std::vector<PyObject*>& names) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->co_names); ++i) names.push_back(PyTuple_GET_ITEM(c->co_names, i));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->co_consts); ++i)
     if (PyObject* constant = PyTuple_GET_ITEM(c->co_consts, i); PyCode_Check(constant)) add_names(constant, names);
-}
-
-bool is_constant(PyObject* o) { return o == Py_None || PyLong_Check(o) || PyFloat_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) || PyModule_Check(o) || PyCode_Check(o); }
-
-bool is_random_generator(PyObject* object) {
-  static PyTypeObject* const pythons = type_named("_random", "Random");
-  if (PyObject_TypeCheck(object, pythons)) return true;
-  std::string_view name = Py_TYPE(object)->tp_name;
-  return name == "numpy.random._generator.Generator" || name == "numpy.random.mtrand.RandomState";
-}
-
-/// Where classes with __slots__ keep them.
-std::vector<py::object> slots_of(PyTypeObject* type) {
-  std::vector<py::object> slots;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
-    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
-    if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE)) continue;
-    PyObject *name, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(base->tp_dict, &at, &name, &value);)
-      if (Py_IS_TYPE(value, &PyMemberDescr_Type)) slots.push_back(py::reinterpret_borrow<py::object>(value));
-  }
-  return slots;
-}
-
-/// Python's namespaces are objects with attributes although their type is no class statement's.
-bool is_namespace(PyTypeObject* type) {
-  static PyTypeObject* const simple = type_named("types", "SimpleNamespace");
-  return PyType_IsSubtype(type, simple);
 }
 
 /// One of Python's own, which keeps where it is in places that nobody else sees; generators and open files are among them.
@@ -187,7 +149,7 @@ void Surroundings::keep_bare(PyObject* object, uint32_t place) {
 
 bool Surroundings::is_users_code(PyObject* globals) {
   auto [known, is_new] = codes_.try_emplace(globals, false);
-  if (is_new) known->second = is_user_module_name(PyDict_GetItemString(globals, "__name__"));
+  if (is_new) known->second = is_user_module_name(module_name_of(globals));
   return known->second;
 }
 
@@ -195,12 +157,10 @@ bool Surroundings::keeps_state(PyTypeObject* type) {
   auto [known, is_new] = types_.try_emplace(type, false);
   if (!is_new) return known->second;
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return known->second = is_namespace(type);
-  static PyTypeObject* const module = type_named("torch.nn", "Module");
   PyObject* of = PyDict_GetItemString(type->tp_dict, "__module__");
-  if (is_user_module_name(of) || PyType_IsSubtype(type, module)) return known->second = true;
+  if (is_user_module_name(of) || is_kept_part_of_torch(type)) return known->second = true;
   std::string_view name = PyUnicode_AsUTF8(of);
-  // Parts of torch that programs keep and change; the others describe programs, as graphs do, or belong to the machine.
-  for (std::string_view part : {"torch.optim", "torch.amp", "torch.distributions", "torch.utils.data", "torch.nn", "tandem", "argparse", "weakref", "collections"})
+  for (std::string_view part : {"argparse", "weakref", "collections"})
     if (name == part || (name.starts_with(part) && name[part.size()] == '.')) return known->second = true;
   return false;
 }

@@ -6,6 +6,7 @@
 
 #include "buffers.h"
 #include "contents.h"
+#include "reads.h"
 
 namespace tandem::python {
 
@@ -21,8 +22,12 @@ class Surroundings {
   /// Puts something in the place of each iterator that ends a trace which uses it; `restore` takes it away.
   void guard_iterators() const;
 
-  /// Undoes what has changed; says what that was ("attribute step of class Net"), or nothing.
-  std::string restore() const;
+  struct Restored {
+    std::string what;                        ///< in the user's words ("attribute step of class Net"), or nothing
+    std::vector<Change> changes;
+  };
+  /// Undoes what has changed.
+  Restored restore() const;
 
   /// Generators of random numbers among it: objects of Python's random module and of NumPy's.
   const std::vector<py::object>& generators() const { return generators_; }
@@ -73,8 +78,9 @@ class Surroundings {
   void keep(Holder kind, PyObject* holder, uint32_t place, PyTypeObject* owner = nullptr, const std::vector<py::object>& which = {});
   using Imported = std::unordered_set<std::string>;
   Imported imported_meanwhile() const;
-  std::string take_away_new_attributes() const;
-  std::string take_away_new_globals(const Imported& imported) const;
+  static void add_changes(const Kept& kept, const Contents& now, const Contents& then, std::vector<Change>& to);
+  std::string take_away_new_attributes(std::vector<Change>& changes) const;
+  std::string take_away_new_globals(const Imported& imported, std::vector<Change>& changes) const;
   std::string put_back_classes() const;
   void put_back_iterators() const;
   std::string path(uint32_t place) const;

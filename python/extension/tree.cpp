@@ -3,7 +3,9 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
-#include <bit>
+#include <structmember.h>
+
+#include "ownership.h"
 
 namespace tandem::python {
 namespace {
@@ -39,7 +41,31 @@ bool is_plain(const py::object& constant) {
   return PyObject_IsInstance(o, types) == 1;
 }
 
+/// Made by a class statement; types of C's have ways of their own to be made.
+bool is_class_of_tuples(PyTypeObject* type) {
+  return type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_flags & Py_TPFLAGS_TUPLE_SUBCLASS && !has_attribute(type, "n_sequence_fields");
+}
+
+/// The values behind a shape's keys are attributes.
+void set_attributes(const Shape& shape, const std::vector<py::object>& children, PyObject* object) {
+  py::object attributes;
+  const size_t first = children.size() - shape.keys.size();
+  for (size_t i = 0; i < shape.keys.size(); ++i) {
+    PyObject *name = shape.keys[i].ptr(), *value = children[first + i].ptr();
+    const bool is_slot = Py_IS_TYPE(name, &PyMemberDescr_Type);
+    if (!is_slot && !attributes) attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
+    if ((is_slot ? Py_TYPE(name)->tp_descr_set(name, object, value) : PyDict_SetItem(attributes.ptr(), name, value)) != 0) throw py::error_already_set();
+  }
+}
+
 }  // namespace
+
+bool is_plain_tensor(PyObject* tensor) {
+  static PyObject* const parameter = imported("torch.nn", "Parameter");
+  static PyObject* const buffer = imported("torch.nn", "Buffer");
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  return THPVariable_CheckExact(tensor) || type == parameter || type == buffer;
+}
 
 PyObject* imported(const char* module, const char* name) { return py::object(py::module_::import(module).attr(name)).release().ptr(); }
 
@@ -111,15 +137,8 @@ void Writer::write(PyObject* value, Shape* shape) {
   write_opaque(value);
 }
 
-void Writer::check_class(PyObject* tensor, const char* whose) {
-  static PyObject* const parameter = imported("torch.nn", "Parameter");
-  static PyObject* const buffer = imported("torch.nn", "Buffer");
-  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
-  if (!THPVariable_CheckExact(tensor) && type != parameter && type != buffer) eager_reason = std::string(whose) + " is a tensor subclass, " + Py_TYPE(tensor)->tp_name;
-}
-
 void Writer::write_tensor(PyObject* value, Shape* shape) {
-  check_class(value, "an argument");
+  if (!is_plain_tensor(value)) eager_reason = std::string("an argument is a tensor subclass, ") + Py_TYPE(value)->tp_name;
   key += 'T';
   tensors.push_back(THPVariable_Unpack(value));
   if (names) names->push_back(path);
@@ -136,9 +155,8 @@ void Writer::write_child(PyObject* value, Shape* shape, const std::string& step)
 
 void Writer::write_sequence(PyObject* value, Shape* shape) {
   bool is_list = PyList_CheckExact(value), is_tuple = PyTuple_CheckExact(value);
-  bool has_fields = !is_list && !is_tuple && has_attribute(Py_TYPE(value), "_fields");
   if (shape) {
-    shape->kind = is_list ? Shape::Kind::List : has_fields ? Shape::Kind::Fields : Shape::Kind::Tuple;
+    shape->kind = is_list ? Shape::Kind::List : Shape::Kind::Tuple;
     shape->object = type_of(value);
   }
   Py_ssize_t size = is_list ? PyList_GET_SIZE(value) : PyTuple_GET_SIZE(value);
@@ -146,6 +164,7 @@ void Writer::write_sequence(PyObject* value, Shape* shape) {
   if (!is_list && !is_tuple) write_pointer('t', Py_TYPE(value));
   for (Py_ssize_t i = 0; i < size; ++i)
     write_child(is_list ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i), shape, names ? "[" + std::to_string(i) + "]" : "");
+  if (is_class_of_tuples(Py_TYPE(value))) write_attributes(value, shape);
 }
 
 void Writer::write_dict(PyObject* value, Shape* shape) {
@@ -160,16 +179,32 @@ void Writer::write_dict(PyObject* value, Shape* shape) {
   }
 }
 
+/// Every attribute, whether it is a field or not; what is a container as well is left whole.
 bool Writer::write_dataclass(PyObject* value, Shape* shape) {
   if (PyType_Check(value) || !has_attribute(Py_TYPE(value), "__dataclass_fields__")) return false;
+  if (PyDict_Check(value) || PyList_Check(value) || PyAnySet_Check(value) || PyExceptionInstance_Check(value)) return false;
   if (shape) shape->kind = Shape::Kind::Dataclass, shape->object = type_of(value);
   write_pointer('C', Py_TYPE(value));
-  for (auto [name, field] : py::dict(borrowed(value).attr("__dataclass_fields__"))) {
-    py::object item = py::getattr(value, name, py::none());
-    if (shape) shape->keys.push_back(borrowed(name.ptr()));
-    write_child(item.ptr(), shape, names ? "." + std::string(py::str(name)) : "");
-  }
+  write_attributes(value, shape);
   return true;
+}
+
+void Writer::write_attributes(PyObject* value, Shape* shape) {
+  auto write_one = [&](PyObject* key, PyObject* name, PyObject* item) {
+    if (!write_constant(name)) write_opaque(name);
+    if (shape) shape->keys.push_back(borrowed(key));
+    write_child(item, shape, names ? "." + std::string(py::str(name)) : "");
+  };
+  auto attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(value, nullptr));
+  if (!attributes) PyErr_Clear();
+  PyObject *name, *item;
+  for (Py_ssize_t at = 0; attributes && PyDict_Next(attributes.ptr(), &at, &name, &item);) write_one(name, name, item);
+  for (const py::object& slot : slots_of(Py_TYPE(value))) {
+    auto held = py::reinterpret_steal<py::object>(PyMember_GetOne(reinterpret_cast<char*>(value), reinterpret_cast<PyMemberDescrObject*>(slot.ptr())->d_member));
+    if (held) write_one(slot.ptr(), py::object(slot.attr("__name__")).ptr(), held.ptr());
+    else PyErr_Clear();
+  }
+  key += '.';
 }
 
 /// Types that torch's own pytree knows: ordered dicts, deques, and what users and libraries registered there.
@@ -217,35 +252,33 @@ void Writer::write_opaque(PyObject* value) {
 }
 
 py::object build(const Shape& shape, const at::Tensor*& next) {
-  auto children = [&](auto&& put) {
-    for (size_t i = 0; i < shape.children.size(); ++i) put(i, build(shape.children[i], next));
-  };
-  switch (shape.kind) {
-    case Shape::Kind::Tensor: return py::reinterpret_steal<py::object>(THPVariable_Wrap(*next++));
-    case Shape::Kind::Constant: return shape.object;
-    case Shape::Kind::Dict: {
-      py::dict made;
-      children([&](size_t i, py::object child) { made[shape.keys[i]] = std::move(child); });
-      return made;
-    }
-    case Shape::Kind::Dataclass: {
-      py::object made = shape.object.attr("__new__")(shape.object);
-      static PyObject* const set = imported("builtins", "object");
-      children([&](size_t i, py::object child) { py::handle(set).attr("__setattr__")(made, shape.keys[i], child); });
-      return made;
-    }
-    default: break;
+  if (shape.kind == Shape::Kind::Tensor) return py::reinterpret_steal<py::object>(THPVariable_Wrap(*next++));
+  if (shape.kind == Shape::Kind::Constant) return shape.object;
+  std::vector<py::object> children;
+  for (const Shape& child : shape.children) children.push_back(build(child, next));
+  if (shape.kind == Shape::Kind::Dict) {
+    py::dict made;
+    for (size_t i = 0; i < children.size(); ++i) made[shape.keys[i]] = children[i];
+    return made;
   }
-  py::list made(shape.children.size());
-  children([&](size_t i, py::object child) { made[i] = std::move(child); });
-  switch (shape.kind) {
-    case Shape::Kind::List: return made;
-    case Shape::Kind::Fields: return shape.object(*made);
-    case Shape::Kind::Registered: return py::tuple(shape.object)[0](made, py::tuple(shape.object)[1]);
-    default: break;
+  if (shape.kind == Shape::Kind::Dataclass) {
+    auto made = py::reinterpret_steal<py::object>(PyBaseObject_Type.tp_new(reinterpret_cast<PyTypeObject*>(shape.object.ptr()), py::tuple().ptr(), nullptr));
+    if (!made) throw py::error_already_set();
+    set_attributes(shape, children, made.ptr());
+    return made;
   }
-  py::tuple fixed(made);
-  return shape.object.ptr() == reinterpret_cast<PyObject*>(&PyTuple_Type) ? py::object(fixed) : shape.object(fixed);
+  const bool is_tuple = shape.kind == Shape::Kind::Tuple;
+  py::list items(children.size() - (is_tuple ? shape.keys.size() : 0));
+  for (size_t i = 0; i < items.size(); ++i) items[i] = children[i];
+  if (shape.kind == Shape::Kind::List) return items;
+  if (!is_tuple) return py::tuple(shape.object)[0](items, py::tuple(shape.object)[1]);
+  auto* type = reinterpret_cast<PyTypeObject*>(shape.object.ptr());
+  if (type == &PyTuple_Type) return py::tuple(items);
+  if (!is_class_of_tuples(type)) return shape.object(py::tuple(items));
+  auto made = py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(type, py::make_tuple(items).ptr(), nullptr));
+  if (!made) throw py::error_already_set();
+  set_attributes(shape, children, made.ptr());
+  return made;
 }
 
 std::string unseen_part(const Shape& shape) {

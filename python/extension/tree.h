@@ -17,10 +17,10 @@ PyObject* imported(const char* module, const char* name);
 
 /// How a Python value is built around its tensors. Holds Python objects: made and dropped with the GIL held.
 struct Shape {
-  enum class Kind : uint8_t { Tensor, Constant, List, Tuple, Fields, Dict, Dataclass, Registered };
+  enum class Kind : uint8_t { Tensor, Constant, List, Tuple, Dict, Dataclass, Registered };
   Kind kind = Kind::Constant;
   py::object object;                         ///< the constant; the type of a tuple or dataclass; context and builder of a registered type
-  std::vector<py::object> keys;              ///< of a dict; field names of a dataclass
+  std::vector<py::object> keys;              ///< of a dict; names or slots of attributes, whose values are the last children
   std::vector<Shape> children;
 };
 
@@ -49,8 +49,6 @@ class Writer {
 
   void label(const std::string& name) { labels->emplace_back(key.size(), name); }
   void write(PyObject* value, Shape* shape = nullptr);
-  /// Sets eager_reason where this tensor's class may change what operators on it do.
-  void check_class(PyObject* tensor, const char* whose);
   void write_simple(char tag, const void* bytes, size_t size);
   void write_pointer(char tag, const void* pointer) { write_simple(tag, &pointer, sizeof pointer); }
   /// Numbers, strings, nones and tuples of them by value; false for anything else.
@@ -61,6 +59,7 @@ class Writer {
   void write_sequence(PyObject* value, Shape* shape);
   void write_dict(PyObject* value, Shape* shape);
   bool write_dataclass(PyObject* value, Shape* shape);
+  void write_attributes(PyObject* value, Shape* shape);
   bool write_registered(PyObject* value, Shape* shape);
   void write_slice(PyObject* value);
   void write_opaque(PyObject* value);
@@ -68,6 +67,9 @@ class Writer {
 
   Interned& interned_;
 };
+
+/// Whether this tensor's class leaves operators as they are.
+bool is_plain_tensor(PyObject* tensor);
 
 /// The value that `shape` describes, around tensors from `next` on, which is moved past those used.
 py::object build(const Shape& shape, const at::Tensor*& next);
