@@ -51,6 +51,12 @@ Explanation PythonCallable::explain(const py::args& args, const py::kwargs& kwar
   return run_without_gil([&] { return detail::explain(*function, writer.tensors); });
 }
 
+bool PythonCallable::knows(const py::args& args, const py::kwargs& kwargs) {
+  Writer writer(interned_);
+  write(writer, args, kwargs);
+  return writer.eager_reason.empty() && find(writer) != nullptr;
+}
+
 /// Modes see every operator of a program, and so must be given the program itself.
 std::string PythonCallable::why_not() const {
   if (c10::impl::TorchDispatchModeTLS::any_modes_set()) return "a torch dispatch mode is active";

@@ -21,6 +21,9 @@ class PythonCallable {
   /// Traces and compiles without running.
   Explanation explain(const py::args& args, const py::kwargs& kwargs);
 
+  /// Whether a call with these arguments would find compiled code.
+  bool knows(const py::args& args, const py::kwargs& kwargs);
+
   const py::object& original() const { return original_.function; }
 
   // For the garbage collector: a program that reaches its own compiled form is a circle.

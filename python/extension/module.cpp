@@ -9,6 +9,7 @@
 
 #include "graphs.h"
 #include "program.h"
+#include "trace/failure.h"
 #include "trace/tracer.h"
 
 namespace tandem::python {
@@ -85,10 +86,12 @@ PYBIND11_MODULE(_C, m) {
       .def(py::init<py::object, py::list, Options>(), py::arg("original"), py::arg("roots"), py::arg("options"))
       .def("__call__", &PythonCallable::call)
       .def("explain", &PythonCallable::explain)
+      .def("knows", &PythonCallable::knows)
       .def_property_readonly("original", &PythonCallable::original);
   m.def("counters", &counters, "How often each thing happened in this process.");
   m.def("reset", &reset, py::call_guard<py::gil_scoped_release>());
   m.def("backends", &backends);
   m.def("refuse", [](const std::string& reason) { refuse_for_good(reason); }, "Ends the trace that this thread is in: the function runs as it is.");
+  m.def("refuse_once", [](const std::string& reason) { refuse<KeepsState>(reason); }, "The same, and it may be traced again at its next call.");
   m.def("is_tracing", [] { return Tracer::current() != nullptr; });
 }

@@ -61,13 +61,14 @@ bool is_watched() { return Watcher::current() != nullptr; }
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Python turns our errors into its own, and programs may catch those; what cannot be traced stays refused.
-py::object run_on_fakes(const Original& original, const py::tuple& args, const py::dict& kwargs) {
+py::object run_on_fakes(const Original& original, const py::tuple& args, const py::dict& kwargs, std::vector<RanCode>& ran) {
   last_failure() = nullptr;
   WithoutSavedTensorHooks hidden;
   WithoutDynamo undisturbed;
   Compiling compiling;
   py::object result;
   try {
+    RunningCode running(ran);
     result = original.function(*args, **kwargs);
   } catch (py::error_already_set& error) {
     rethrow_refusal();
@@ -103,6 +104,22 @@ class OwnContext {
 
  private:
   py::object outer_, own_;
+};
+
+/// What is printed ends the trace that prints it.
+class GuardedOutput {
+ public:
+  GuardedOutput() {
+    static PyObject* const guard = imported("tandem._iterators", "GuardOutput");
+    guard_ = py::handle(guard)();
+  }
+  ~GuardedOutput() {
+    py::error_scope error;                   // that is on its way
+    guard_.attr("leave")();
+  }
+
+ private:
+  py::object guard_;
 };
 
 /// Numbers that are not torch's would be constants of compiled code.
@@ -169,6 +186,8 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
   const at::Tensor* next = fakes.data();
   py::tuple args(build(args_shape, next));
   py::dict kwargs(build(kwargs_shape, next));
+  std::vector<PyObject*> containers;
+  before.containers = &containers;
   before.write(args.ptr());
   before.write(kwargs.ptr());
   if (std::string part = environment().odd_tensor(); !part.empty()) {
@@ -178,32 +197,37 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
   const Surroundings surroundings = this->surroundings();
   const HostRandomness randomness(surroundings.generators());
   py::object result;
-  std::string variable, outside;
+  std::string variable;
   Surroundings::Restored restored;
-  RunningCode running;
+  std::vector<RanCode> ran;
   try {
     OwnContext context;
+    GuardedOutput output;
     surroundings.guard_iterators();
-    result = run_on_fakes(original_, args, kwargs);
+    result = run_on_fakes(original_, args, kwargs, ran);
     variable = context.changed();
   } catch (...) {
     py::error_scope error;                   // that is on its way
-    running.stop();
     restored = surroundings.restore();
     randomness.restore();
-    note_reads(running.codes, restored.changes);
+    note_reads(ran, restored.changes);
     throw;
   }
-  running.stop();
   restored = surroundings.restore();
   const std::string drawn = randomness.restore();
-  note_reads(running.codes, restored.changes);
+  note_reads(ran, restored.changes);
   if (!drawn.empty()) throw RunEagerly("the function draws numbers from " + drawn);
   if (!restored.what.empty()) throw KeepsState("the function changes " + restored.what);
   if (!variable.empty()) throw KeepsState("the function sets the context variable " + variable);
-  if (!running.outside.empty()) throw KeepsState("the function calls " + running.outside);
   refuse_changed_arguments(args, kwargs, before, interned);
+  std::unordered_map<PyObject*, size_t> given;
+  for (size_t i = 0; i < containers.size(); ++i) given.try_emplace(containers[i], i);
+  results.given = &given;
+  std::vector<PyObject*> returned;
+  results.containers = &returned;
   results.write(result.ptr(), &result_shape);
+  for (PyObject* container : returned)
+    if (surroundings.has(container)) throw RunEagerly(std::string("the function returns a ") + Py_TYPE(container)->tp_name + " that it did not make");
   if (std::string part = unseen_part(result_shape); !part.empty()) throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
   return {std::move(results.tensors), share(std::move(result_shape))};
 }
@@ -220,7 +244,15 @@ void PythonCall::note_reads(const std::vector<RanCode>& ran, const std::vector<C
 py::object PythonCall::finish(const detail::Returned& returned) {
   if (result_) return std::move(result_);
   const at::Tensor* next = returned.tensors.data();
-  return build(*static_cast<const Shape*>(returned.structure.get()), next);
+  const Shape& shape = *static_cast<const Shape*>(returned.structure.get());
+  if (!holds_given(shape)) return build(shape, next);
+  Interned interned;
+  Writer writer(interned);
+  std::vector<PyObject*> containers;
+  writer.containers = &containers;
+  writer.write(args_.ptr());
+  writer.write(kwargs_.ptr());
+  return build(shape, next, containers);
 }
 
 detail::Returned run_current_call(const Tensors& tensors) {

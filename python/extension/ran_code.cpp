@@ -6,31 +6,46 @@
 #include <unordered_map>
 
 #include "ownership.h"
+#include "trace/failure.h"
+#include "trace/tracer.h"
 
 namespace tandem::python {
 namespace {
 
 thread_local RunningCode* running = nullptr;
 
-/// Functions whose answers nobody can compare: clocks, files, the machine's randomness. Each is known by its definition in C.
-const std::unordered_map<const PyMethodDef*, std::string>& functions_of_the_world() {
+using Definitions = std::unordered_map<const PyMethodDef*, std::string>;
+
+const PyMethodDef* definition_of(PyObject* function) {
+  if (PyCFunction_Check(function)) return reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
+  return Py_IS_TYPE(function, &PyMethodDescr_Type) ? reinterpret_cast<PyMethodDescrObject*>(function)->d_method : nullptr;
+}
+
+/// Functions whose answers nobody can compare, and whose effects nobody can undo: clocks, files, the machine's randomness.
+const Definitions& functions_of_the_world() {
   static const auto* const functions = [] {
-    auto* found = new std::unordered_map<const PyMethodDef*, std::string>();
+    auto* found = new Definitions();
     auto add = [&](const py::object& holder, const std::string& prefix, std::initializer_list<const char*> names) {
-      for (const char* name : names) {
-        py::object function = py::getattr(holder, name, py::none());
-        if (PyCFunction_Check(function.ptr())) found->emplace(reinterpret_cast<PyCFunctionObject*>(function.ptr())->m_ml, prefix + name);
-      }
+      for (const char* name : names)
+        if (const PyMethodDef* definition = definition_of(py::getattr(holder, name, py::none()).ptr())) found->emplace(definition, prefix + name);
     };
-    add(py::module_::import("time"), "time.", {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time",
-                                               "process_time_ns", "thread_time", "localtime", "gmtime", "ctime", "sleep"});
+    add(py::module_::import("time"), "time.",
+        {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "process_time_ns", "thread_time",
+         "localtime", "gmtime", "ctime", "sleep"});
     add(py::module_::import("datetime").attr("datetime"), "datetime.", {"now", "utcnow", "today"});
     add(py::module_::import("datetime").attr("date"), "date.", {"today"});
-    add(py::module_::import("builtins"), "", {"open", "print", "input"});
-    add(py::module_::import("os"), "os.", {"open", "read", "write", "urandom", "getrandom", "times"});
+    add(py::module_::import("builtins"), "", {"open", "input"});
+    add(py::module_::import("os"), "os.",
+        {"open", "read", "write", "stat", "listdir", "scandir", "getcwd", "mkdir", "remove", "system", "urandom", "getrandom", "times"});
     return found;
   }();
   return *functions;
+}
+
+bool is_import(PyObject* module_name) {
+  if (!module_name || !PyUnicode_Check(module_name)) return false;
+  const std::string_view name = PyUnicode_AsUTF8(module_name);
+  return name.starts_with("importlib") || name.starts_with("_frozen_importlib");
 }
 
 /// Python's library asks for somebody: the user, or torch, which names things by random numbers.
@@ -48,7 +63,7 @@ bool is_asked_by_user(PyFrameObject* frame) {
 
 }  // namespace
 
-RunningCode::RunningCode() : outer_(std::exchange(running, this)) {
+RunningCode::RunningCode(std::vector<RanCode>& codes) : codes_(codes), outer_(std::exchange(running, this)) {
   functions_of_the_world();
   const PyThreadState* thread = PyThreadState_Get();
   profile_ = thread->c_profilefunc;
@@ -56,10 +71,7 @@ RunningCode::RunningCode() : outer_(std::exchange(running, this)) {
   PyEval_SetProfile(on_event, nullptr);
 }
 
-RunningCode::~RunningCode() { stop(); }
-
-void RunningCode::stop() {
-  if (!std::exchange(runs_, false)) return;
+RunningCode::~RunningCode() {
   py::error_scope error;                     // that is on its way
   PyEval_SetProfile(profile_, profile_argument_.ptr());
   running = outer_;
@@ -69,21 +81,33 @@ int RunningCode::on_event(PyObject*, PyFrameObject* frame, int event, PyObject* 
   RunningCode* self = running;
   if (!self) return 0;
   if (event == PyTrace_CALL) self->called(frame);
-  else if (event == PyTrace_C_CALL) self->called_native(frame, argument);
+  else if (event == PyTrace_RETURN) self->returned(frame);
+  else if (event == PyTrace_C_CALL && !self->called_native(frame, argument)) return -1;
   return self->profile_ && self->profile_ != on_event ? self->profile_(self->profile_argument_.ptr(), frame, event, argument) : 0;
 }
 
 void RunningCode::called(PyFrameObject* frame) {
   auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-  if (!known_.insert(code.ptr()).second) return;
-  codes.push_back({std::move(code), py::reinterpret_steal<py::object>(PyFrame_GetGlobals(frame))});
+  if (known_.contains(code.ptr())) return;
+  auto globals = py::reinterpret_steal<py::object>(PyFrame_GetGlobals(frame));
+  imports_ += is_import(module_name_of(globals.ptr()));
+  if (imports_ > 0) return;
+  known_.insert(code.ptr());
+  codes_.push_back({std::move(code), std::move(globals)});
 }
 
-void RunningCode::called_native(PyFrameObject* frame, PyObject* function) {
-  if (!outside.empty() || !PyCFunction_Check(function)) return;
-  const auto found = functions_of_the_world().find(reinterpret_cast<PyCFunctionObject*>(function)->m_ml);
-  if (found == functions_of_the_world().end()) return;
-  if (is_asked_by_user(frame)) outside = found->second;
+void RunningCode::returned(PyFrameObject* frame) {
+  if (imports_ > 0) imports_ -= is_import(module_name_of(py::reinterpret_steal<py::object>(PyFrame_GetGlobals(frame)).ptr()));
+}
+
+bool RunningCode::called_native(PyFrameObject* frame, PyObject* function) {
+  if (imports_ > 0) return true;
+  const auto found = functions_of_the_world().find(definition_of(function));
+  if (found == functions_of_the_world().end() || !is_asked_by_user(frame)) return true;
+  const std::string reason = "the function calls " + found->second;
+  last_failure() = std::make_exception_ptr(KeepsState(reason));   // for good, whatever the program catches
+  PyErr_SetString(PyExc_RuntimeError, reason.c_str());
+  return false;
 }
 
 }  // namespace tandem::python

@@ -12,26 +12,24 @@ struct RanCode {
   py::object code, globals;
 };
 
-/// Notes the code that runs on this thread while this lives, by a profile function; one that was set before goes on working.
+/// Notes the code that runs on this thread while this lives, by a profile function; one that was set before goes on working. Ends a trace that asks for
+/// something of the world outside of Python's objects before it is given that.
 class RunningCode {
  public:
-  RunningCode();
+  explicit RunningCode(std::vector<RanCode>& codes);
   ~RunningCode();
   RunningCode(const RunningCode&) = delete;
-  void stop();
-
-  std::vector<RanCode> codes;
-  /// What it asked of the world outside of Python's objects ("time.time"), or nothing.
-  std::string outside;
 
  private:
   static int on_event(PyObject*, PyFrameObject* frame, int event, PyObject* argument);
   void called(PyFrameObject* frame);
-  void called_native(PyFrameObject* frame, PyObject* function);
+  void returned(PyFrameObject* frame);
+  bool called_native(PyFrameObject* frame, PyObject* function);
 
+  std::vector<RanCode>& codes_;
   std::unordered_set<PyObject*> known_;
+  int imports_ = 0;                          ///< that are under way: what runs there will not run again
   RunningCode* const outer_;
-  bool runs_ = true;
   Py_tracefunc profile_;
   py::object profile_argument_;
 };

@@ -85,8 +85,7 @@ bool Reads::counts(const Read& read, PyObject* name, PyObject* value) const {
   return is_double_underlined(name) ? PyFunction_Check(value) : all_names_;
 }
 
-template <class Visit>
-bool Reads::each(const Read& read, Visit&& visit) const {
+bool Reads::each(const Read& read, c10::function_ref<bool(PyObject*, PyObject*)> visit) const {
   PyObject *name, *value;
   switch (read.kind) {
     case Read::Kind::Pointer: return visit(nullptr, *read.where);

@@ -1,6 +1,8 @@
 /// What a traced program could have read besides its arguments, compared at every call.
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <set>
 #include <unordered_set>
 
@@ -89,8 +91,7 @@ class Reads {
   bool is_same(Read& read);
   bool counts(const Read& read, PyObject* name, PyObject* value) const;
   /// What is held now, name (or null) and value each, until `visit` returns false; says whether it came to the end.
-  template <class Visit>
-  bool each(const Read& read, Visit&& visit) const;
+  bool each(const Read& read, c10::function_ref<bool(PyObject*, PyObject*)> visit) const;
 
   std::vector<RanCode> ran_;
   std::unordered_set<PyObject*> names_;      ///< that code mentions

@@ -29,6 +29,9 @@ class Surroundings {
   /// Undoes what has changed.
   Restored restore() const;
 
+  /// Whether this object is part of it.
+  bool has(PyObject* object) const { return seen_.contains(object); }
+
   /// Generators of random numbers among it: objects of Python's random module and of NumPy's.
   const std::vector<py::object>& generators() const { return generators_; }
 

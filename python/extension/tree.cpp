@@ -5,6 +5,8 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+
 #include "ownership.h"
 
 namespace tandem::python {
@@ -124,6 +126,7 @@ void Writer::write(PyObject* value, Shape* shape) {
   struct Leave {
     ~Leave() { Py_LeaveRecursiveCall(); }
   } leave;
+  if (given && write_given(value, shape)) return;
   if (PyList_CheckExact(value) || PyTuple_Check(value)) return write_sequence(value, shape);
   if (PyDict_CheckExact(value)) return write_dict(value, shape);
   if (write_registered(value, shape) || write_dataclass(value, shape)) return;
@@ -145,6 +148,13 @@ void Writer::write_tensor(PyObject* value, Shape* shape) {
   if (shape) shape->kind = Shape::Kind::Tensor, shape->object = py::object();
 }
 
+bool Writer::write_given(PyObject* value, Shape* shape) {
+  const auto found = given->find(value);
+  if (found == given->end()) return false;
+  if (shape) shape->kind = Shape::Kind::Given, shape->object = py::object(), shape->position = found->second;
+  return true;
+}
+
 void Writer::write_child(PyObject* value, Shape* shape, const std::string& step) {
   Shape* child = shape ? &shape->children.emplace_back() : nullptr;
   size_t length = path.size();
@@ -159,6 +169,7 @@ void Writer::write_sequence(PyObject* value, Shape* shape) {
     shape->kind = is_list ? Shape::Kind::List : Shape::Kind::Tuple;
     shape->object = type_of(value);
   }
+  if (containers && is_list) containers->push_back(value);
   Py_ssize_t size = is_list ? PyList_GET_SIZE(value) : PyTuple_GET_SIZE(value);
   write_simple(is_list ? 'L' : 'U', &size, sizeof size);
   if (!is_list && !is_tuple) write_pointer('t', Py_TYPE(value));
@@ -168,6 +179,7 @@ void Writer::write_sequence(PyObject* value, Shape* shape) {
 }
 
 void Writer::write_dict(PyObject* value, Shape* shape) {
+  if (containers) containers->push_back(value);
   if (shape) shape->kind = Shape::Kind::Dict, shape->object = py::object();
   Py_ssize_t size = PyDict_GET_SIZE(value), at = 0;
   write_simple('D', &size, sizeof size);
@@ -184,6 +196,7 @@ bool Writer::write_dataclass(PyObject* value, Shape* shape) {
   if (PyType_Check(value) || !has_attribute(Py_TYPE(value), "__dataclass_fields__")) return false;
   if (PyDict_Check(value) || PyList_Check(value) || PyAnySet_Check(value) || PyExceptionInstance_Check(value)) return false;
   if (shape) shape->kind = Shape::Kind::Dataclass, shape->object = type_of(value);
+  if (containers) containers->push_back(value);
   write_pointer('C', Py_TYPE(value));
   write_attributes(value, shape);
   return true;
@@ -215,6 +228,7 @@ bool Writer::write_registered(PyObject* value, Shape* shape) {
   py::tuple flat = definition.attr("flatten_fn")(borrowed(value));
   py::list children(flat[0]);
   py::object context = flat[1];
+  if (containers) containers->push_back(value);
   write_pointer('R', Py_TYPE(value));
   const size_t before = tensors.size();
   write(context.ptr());
@@ -251,11 +265,12 @@ void Writer::write_opaque(PyObject* value) {
   write_simple('O', &*number, sizeof *number);
 }
 
-py::object build(const Shape& shape, const at::Tensor*& next) {
+py::object build(const Shape& shape, const at::Tensor*& next, const std::vector<PyObject*>& given) {
   if (shape.kind == Shape::Kind::Tensor) return py::reinterpret_steal<py::object>(THPVariable_Wrap(*next++));
   if (shape.kind == Shape::Kind::Constant) return shape.object;
+  if (shape.kind == Shape::Kind::Given) return borrowed(given.at(shape.position));
   std::vector<py::object> children;
-  for (const Shape& child : shape.children) children.push_back(build(child, next));
+  for (const Shape& child : shape.children) children.push_back(build(child, next, given));
   if (shape.kind == Shape::Kind::Dict) {
     py::dict made;
     for (size_t i = 0; i < children.size(); ++i) made[shape.keys[i]] = children[i];
@@ -280,6 +295,8 @@ py::object build(const Shape& shape, const at::Tensor*& next) {
   set_attributes(shape, children, made.ptr());
   return made;
 }
+
+bool holds_given(const Shape& shape) { return shape.kind == Shape::Kind::Given || std::any_of(shape.children.begin(), shape.children.end(), holds_given); }
 
 std::string unseen_part(const Shape& shape) {
   if (shape.kind == Shape::Kind::Constant && !is_plain(shape.object)) return Py_TYPE(shape.object.ptr())->tp_name;

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace tandem::python {
@@ -17,11 +18,12 @@ PyObject* imported(const char* module, const char* name);
 
 /// How a Python value is built around its tensors. Holds Python objects: made and dropped with the GIL held.
 struct Shape {
-  enum class Kind : uint8_t { Tensor, Constant, List, Tuple, Dict, Dataclass, Registered };
+  enum class Kind : uint8_t { Tensor, Constant, Given, List, Tuple, Dict, Dataclass, Registered };
   Kind kind = Kind::Constant;
   py::object object;                         ///< the constant; the type of a tuple or dataclass; context and builder of a registered type
   std::vector<py::object> keys;              ///< of a dict; names or slots of attributes, whose values are the last children
   std::vector<Shape> children;
+  size_t position = 0;                       ///< of a container that was given, among all of them
 };
 
 /// Objects that stand in a signature by equality, each under a number of its own.
@@ -47,6 +49,9 @@ class Writer {
   std::string path;
   std::vector<std::pair<size_t, std::string>>* labels = nullptr;   ///< asked for: what the user calls the part of the key that begins there
 
+  std::vector<PyObject*>* containers = nullptr;                    ///< asked for: what can be changed and was taken apart
+  const std::unordered_map<PyObject*, size_t>* given = nullptr;    ///< containers that a result may be or hold, which then are the caller's own
+
   void label(const std::string& name) { labels->emplace_back(key.size(), name); }
   void write(PyObject* value, Shape* shape = nullptr);
   void write_simple(char tag, const void* bytes, size_t size);
@@ -63,6 +68,7 @@ class Writer {
   bool write_registered(PyObject* value, Shape* shape);
   void write_slice(PyObject* value);
   void write_opaque(PyObject* value);
+  bool write_given(PyObject* value, Shape* shape);
   void write_child(PyObject* value, Shape* shape, const std::string& step);
 
   Interned& interned_;
@@ -71,8 +77,11 @@ class Writer {
 /// Whether this tensor's class leaves operators as they are.
 bool is_plain_tensor(PyObject* tensor);
 
-/// The value that `shape` describes, around tensors from `next` on, which is moved past those used.
-py::object build(const Shape& shape, const at::Tensor*& next);
+/// The value that `shape` describes, around tensors from `next` on, which is moved past those used, and containers that were given.
+py::object build(const Shape& shape, const at::Tensor*& next, const std::vector<PyObject*>& given = {});
+
+/// Whether `shape` holds containers that were given.
+bool holds_given(const Shape& shape);
 
 /// Why a result holds something whose tensors, if any, cannot be seen; empty when there is nothing like that.
 std::string unseen_part(const Shape& shape);

@@ -111,8 +111,8 @@ def compile(
     """Compiles a function or module at its first call with arguments of each kind; without one it is a decorator.
 
     Tensors may sit in nested lists, tuples, dicts and dataclasses; everything that is no tensor is part of the signature: another value is
-    another trace. Modules that the function reaches by itself (`self`, its closure, globals, `watch`) are read live at every call; what lists and
-    dicts in its closure and globals hold is not.
+    another trace. So is what the function reads besides them: modules, globals, closures, attributes, what containers hold; a change is seen by the
+    next call.
 
     A program that looks at its data, or keeps state that compiled code would not keep, runs as it is and says so once; `must_compile` makes that an
     UnsupportedError. Calls 2, 3, 5, 9, 17 ... of a signature run the original and compare its operators with what was compiled, unless `watched_calls` is

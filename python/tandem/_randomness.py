@@ -1,5 +1,6 @@
 """Generators of random numbers that are not torch's: what a trace draws from them is put back, since compiled code would not draw again."""
 
+import importlib
 import random
 import sys
 from collections.abc import Callable
@@ -11,8 +12,8 @@ _Source = tuple[str, Callable[[], Any], Callable[[Any], Any]]
 def remember(generators: list[Any]) -> list[tuple[_Source, Any]]:
     """The states of Python's and NumPy's own generators, and of these."""
     sources: list[_Source] = [("Python's random module", random.getstate, random.setstate)]
-    numpy = sys.modules.get("numpy.random")
-    if numpy is not None:
+    if "numpy" in sys.modules:
+        numpy = importlib.import_module("numpy.random")  # which NumPy itself imports when it is first asked for
         sources.append(("numpy.random", numpy.get_state, numpy.set_state))
     for generator in generators:
         if isinstance(generator, random.SystemRandom):

@@ -27,8 +27,10 @@ class State(unittest.TestCase):
 
     def test_state_is_kept_as_in_eager(self):
         for make in programs.PROGRAMS + state_elsewhere.PROGRAMS:
-            with self.subTest(make.__name__):
-                self.assertEqual(self.outcome(make, tandem.compile), self.outcome(make, lambda function: function))
+            for watched in (True, False):
+                with self.subTest(make.__name__, watched=watched):
+                    compiled = self.outcome(make, lambda function, watched=watched: tandem.compile(function, watched_calls=watched))
+                    self.assertEqual(compiled, self.outcome(make, lambda function: function))
 
     def test_what_is_changed_is_named(self):
         for make, words in (

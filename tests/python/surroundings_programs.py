@@ -102,15 +102,13 @@ class Callable:
 
 
 class Cube(torch.autograd.Function):
-    factor = 1.0
-
     @staticmethod
     def forward(ctx, x):
-        return x * Cube.factor
+        return x * 1
 
     @staticmethod
     def backward(ctx, gradient):
-        return gradient * Cube.factor
+        return gradient * SCALE
 
 
 class Model(torch.nn.Module):
@@ -144,6 +142,16 @@ class ReadsGlobal(torch.nn.Module):
 
 def times(x, by=1.0, *, more=1.0):
     return x * by * more
+
+
+def hook(gradient):
+    return gradient * SCALE
+
+
+def hooked(x):
+    y = x * 1
+    y.register_hook(hook)
+    return y * 1
 
 
 def helper(x):
@@ -306,7 +314,8 @@ def functions():
     yield "variable of a module", (lambda x: x * module.scale), setting(module, "scale", 2.0)
     yield "variable of a module in a module", (lambda x: x * module.inner.scale), setting(module.inner, "scale", 2.0)
     yield "module as an attribute", (lambda h: lambda x: x * h.m.scale)(types.SimpleNamespace(m=module)), setting(module, "scale", 3.0)
-    yield "custom function's backward", (lambda x: Cube.apply(x)), setting(Cube, "factor", 2.0)
+    yield "custom function's backward", (lambda x: Cube.apply(x)), global_set("SCALE", 2.0)
+    yield "hook of a tensor", hooked, global_set("SCALE", 2.0)
 
 
 PROGRAMS = (objects, functions)
