@@ -42,6 +42,9 @@ PyObject* const* items_of(PyObject* sequence) {
 
 bool is_sized(const at::Tensor& tensor) { return !tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); }
 
+/// Others warn when they are asked.
+bool has_gradient_now(const at::Tensor& tensor) { return tensor.is_leaf() && tensor.grad().defined(); }
+
 bool is_double_underlined(PyObject* name) {
   return PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
 }
@@ -66,14 +69,14 @@ Held::Held(PyObject* value) : address_(value) {
 
 bool Held::equals(PyObject* value) const { return value && keeper_ && !is_weak_ && are_same(address_, value); }
 
-TensorFacts TensorFacts::of(const at::Tensor& tensor) {
+TensorFacts TensorFacts::of(const at::Tensor& tensor, bool with_gradient) {
   at::DimVector sizes;
   if (is_sized(tensor)) sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-  return {tensor.requires_grad(), tensor.scalar_type(), tensor.device(), std::move(sizes)};
+  return {tensor.requires_grad(), with_gradient ? std::optional(has_gradient_now(tensor)) : std::nullopt, tensor.scalar_type(), tensor.device(), std::move(sizes)};
 }
 
 bool TensorFacts::are_of(const at::Tensor& tensor) const {
-  return tensor.requires_grad() == requires_grad && tensor.scalar_type() == dtype && tensor.device() == device &&
+  return tensor.requires_grad() == requires_grad && (!has_gradient || has_gradient_now(tensor) == *has_gradient) && tensor.scalar_type() == dtype && tensor.device() == device &&
          (!is_sized(tensor) || tensor.sizes() == at::IntArrayRef(sizes));
 }
 
@@ -119,6 +122,11 @@ bool Reads::each(const Read& read, c10::function_ref<bool(PyObject*, PyObject*)>
       if (PyContextVar_Get(read.holder, nullptr, &value) != 0) PyErr_Clear();
       auto held = py::reinterpret_steal<py::object>(value);
       return visit(nullptr, held.ptr());
+    }
+    case Read::Kind::Answer: {
+      auto answer = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(read.holder));
+      if (!answer) PyErr_Clear();
+      return visit(nullptr, answer.ptr());
     }
     case Read::Kind::Memory:
     case Read::Kind::Tensor: return true;

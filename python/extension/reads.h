@@ -41,6 +41,7 @@ struct Read {
     Memory,                                  ///< bytes
     Context,                                 ///< a context variable
     Tensor,                                  ///< what programs ask tensors without reading their data
+    Answer,                                  ///< what a function of torch's says of a setting
   };
   Kind kind;
   PyObject* holder = nullptr;
@@ -55,10 +56,11 @@ struct Read {
 /// What programs ask tensors without reading their data.
 struct TensorFacts {
   bool requires_grad;
+  std::optional<bool> has_gradient;          ///< where code asks for it
   at::ScalarType dtype;
   at::Device device;
   at::DimVector sizes;
-  static TensorFacts of(const at::Tensor& tensor);
+  static TensorFacts of(const at::Tensor& tensor, bool with_gradient);
   bool are_of(const at::Tensor& tensor) const;
 };
 

@@ -33,12 +33,17 @@ void ReadsWalk::runs_later(PyObject* function) {
 }
 
 void ReadsWalk::mention_globals() {
+  static PyObject* const gradient = PyUnicode_InternFromString("grad");
+  static PyObject* const globals = PyUnicode_InternFromString("globals");   // any string may be the name of one then
   for (const RanCode& ran : to_.ran_) {
     const bool is_users = is_user_module_name(module_name_of(ran.globals.ptr()));
     const std::vector<PyObject*> attributes = attribute_names(ran.code.ptr());
     registers_hooks_ = registers_hooks_ || (is_users && std::any_of(attributes.begin(), attributes.end(), registers_hook));
+    asks_for_gradients_ = asks_for_gradients_ || (is_users && std::find(attributes.begin(), attributes.end(), gradient) != attributes.end());
     std::unordered_set<PyObject*> modules;
-    for (PyObject* name : global_names(ran.code.ptr())) {
+    std::vector<PyObject*> variables = global_names(ran.code.ptr());
+    if (is_users && std::find(variables.begin(), variables.end(), globals) != variables.end()) variables.insert(variables.end(), attributes.begin(), attributes.end());
+    for (PyObject* name : variables) {
       mention(ran.globals.ptr(), name, is_users ? Depth::Everything : Depth::Function);
       mention_module(PyDict_GetItemWithError(ran.globals.ptr(), name), attributes, is_users, modules);
     }
@@ -95,6 +100,15 @@ void ReadsWalk::read_environment() {
   static PyObject* const variables = py::object(py::module_::import("os").attr("environ").attr("_data")).release().ptr();
   static PyObject* const name = PyUnicode_InternFromString("environ");
   if (to_.names_.contains(name)) visit(variables);
+}
+
+/// Settings that libtorch keeps and that no operator shows; most others are part of every signature.
+void ReadsWalk::read_settings() {
+  static const std::array settings{std::pair{PyUnicode_InternFromString("get_num_threads"), imported("torch", "get_num_threads")},
+                                   std::pair{PyUnicode_InternFromString("get_float32_matmul_precision"), imported("torch._C", "_get_float32_matmul_precision")},
+                                   std::pair{PyUnicode_InternFromString("is_anomaly_enabled"), imported("torch", "is_anomaly_enabled")}};
+  for (const auto& [name, ask] : settings)
+    if (to_.names_.contains(name)) add({.kind = Kind::Answer, .holder = ask, .what = "a setting of torch's"}, false);
 }
 
 void Reads::note(const std::vector<RanCode>& ran, const std::vector<py::object>& roots, const std::vector<Change>& changed) {

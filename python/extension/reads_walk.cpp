@@ -22,6 +22,7 @@ void ReadsWalk::run(const std::vector<py::object>& roots) {
   mention_globals();
   for (PyObject* dict : dicts_) read_variables(dict, mentioned_[dict]);
   read_environment();
+  read_settings();
   for (size_t next = 0; next < waiting_.size(); ++next) walk(waiting_[next]);
 }
 
@@ -37,7 +38,7 @@ void ReadsWalk::visit(PyObject* object) {
 
 void ReadsWalk::add(Read read, bool visits) {
   read.begin = uint32_t(to_.values_.size());
-  if (read.kind != Kind::Pointer && read.kind != Kind::Context) read.type = Py_TYPE(read.holder);
+  if (read.kind != Kind::Pointer && read.kind != Kind::Context && read.kind != Kind::Answer) read.type = Py_TYPE(read.holder);
   std::vector<PyObject*> found;
   to_.each(read, [&](PyObject* name, PyObject* value) {
     if (name) hold(name);
@@ -90,7 +91,7 @@ void ReadsWalk::walk_tensor(PyObject* object) {
   if (!is_plain_tensor(object)) return read_class(object);
   const at::Tensor& tensor = THPVariable_Unpack(object);
   const auto at = uint32_t(to_.tensors_.size());
-  to_.tensors_.push_back(TensorFacts::of(tensor));
+  to_.tensors_.push_back(TensorFacts::of(tensor, asks_for_gradients_));
   to_.reads_.push_back({.kind = Kind::Tensor, .holder = object, .what = "what is known of a tensor", .begin = at, .end = at});
   walk_attributes(object);
 }

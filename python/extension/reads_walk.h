@@ -53,10 +53,12 @@ class ReadsWalk {
   void walk_module(PyObject* dict);
   void read_variables(PyObject* dict, const Mentioned& names);
   void read_environment();
+  void read_settings();
 
   Reads& to_;
   std::unordered_set<const void*> codes_, seen_;
   std::vector<PyObject*> waiting_;
+  bool asks_for_gradients_ = false;
   bool registers_hooks_ = false;             ///< a hook may be any function that the code can reach
   std::unordered_map<PyTypeObject*, bool> types_;
   std::vector<PyObject*> dicts_;             ///< of globals and modules

@@ -121,6 +121,11 @@ def elsewhere():
     yield "context variable", (lambda x: x * variable.get()), doing(lambda: variable.set(2.0), lambda: variable.set(1.0))
     yield "logging level", (lambda x: x * (2 if log.isEnabledFor(logging.DEBUG) else 1)), doing(
         lambda: log.setLevel(logging.DEBUG), lambda: log.setLevel(logging.NOTSET))
+    parameter = torch.nn.Parameter(torch.ones(1))
+    yield "gradient of a parameter", (lambda x: x * (2 if parameter.grad is None else 1)), doing(lambda: setattr(parameter, "grad", torch.ones(1)))
+    precision = torch.get_float32_matmul_precision()
+    yield "precision of products", (lambda x: x * (2 if torch.get_float32_matmul_precision() == "medium" else 1)), doing(
+        lambda: torch.set_float32_matmul_precision("medium"), lambda: torch.set_float32_matmul_precision(precision))
     yield "default dtype", (lambda x: x * torch.ones(1).double().sum().to(x.dtype) * torch.get_default_dtype().itemsize), doing(
         lambda: torch.set_default_dtype(torch.float64), lambda: torch.set_default_dtype(torch.float32))
     yield "grad mode", (lambda x: x * (2 if torch.is_grad_enabled() else 1)), doing(lambda: torch.set_grad_enabled(False), lambda: torch.set_grad_enabled(True))

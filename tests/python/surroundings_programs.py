@@ -264,6 +264,7 @@ def functions():
     yield "global in forward", ReadsGlobal(), global_set("SCALE", 2.0)
     yield "global in a comprehension", (lambda x: sum([x * SCALE for _ in range(1)])), global_set("SCALE", 2.0)
     yield "global in a generator", (lambda x: sum(x * SCALE for _ in range(1))), global_set("SCALE", 2.0)
+    yield "global by globals()", (lambda x: x * globals()["SCALE"]), global_set("SCALE", 2.0)
     yield "swapped function", (lambda x: act(-x)), global_set("act", torch.abs)
     yield "swapped helper", (lambda x: helper(x)), global_set("helper", lambda x: x * 5)
     yield "function in a dict", (lambda x: TABLE["relu"](-x)), doing(lambda: TABLE.update(relu=torch.abs), lambda: TABLE.update(relu=torch.relu))
