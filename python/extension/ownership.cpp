@@ -59,6 +59,29 @@ bool is_random_generator(PyObject* object) {
   return name == "numpy.random._generator.Generator" || name == "numpy.random.mtrand.RandomState";
 }
 
+References::References(PyObject* root) {
+  note(root, this);
+  while (!waiting_.empty() && counted_.size() < most_objects) {
+    PyObject* holder = waiting_.back();
+    waiting_.pop_back();
+    Py_TYPE(holder)->tp_traverse(holder, note, this);
+  }
+}
+
+int References::note(PyObject* object, void* self) {
+  auto& all = *static_cast<References*>(self);
+  const bool is_new = ++all.counted_[object] == 1;
+  // What belongs to everybody is not followed.
+  const bool is_common = PyType_Check(object) || PyModule_Check(object) || PyCallable_Check(object);
+  if (is_new && !is_common && Py_TYPE(object)->tp_traverse && PyObject_IS_GC(object)) all.waiting_.push_back(object);
+  return 0;
+}
+
+bool References::are_all_of(PyObject* object) const {
+  const auto found = counted_.find(object);
+  return found != counted_.end() && Py_REFCNT(object) <= found->second;
+}
+
 std::vector<py::object> slots_of(PyTypeObject* type) {
   std::vector<py::object> slots;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {

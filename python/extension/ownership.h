@@ -28,6 +28,20 @@ bool is_random_generator(PyObject* object);
 /// Walks go nearest first, so that what is left out of a larger world lies farthest away.
 constexpr size_t most_objects = 100'000;
 
+/// The references that a value and what it holds have on objects.
+class References {
+ public:
+  explicit References(PyObject* root);
+  /// False where something else has the object as well.
+  bool are_all_of(PyObject* object) const;
+
+ private:
+  static int note(PyObject* object, void* self);
+
+  std::unordered_map<PyObject*, Py_ssize_t> counted_;
+  std::vector<PyObject*> waiting_;
+};
+
 /// Where classes with __slots__ keep them.
 std::vector<py::object> slots_of(PyTypeObject* type);
 

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "ownership.h"
 #include "trace/failure.h"
 #include "trace/refuse.h"
 #include "trace/tracer.h"
@@ -180,12 +181,12 @@ void PythonCall::run_original() {
 detail::Returned PythonCall::trace(const Tensors& fakes) const {
   Interned interned;
   Writer real(interned), before(interned), results(interned);
-  Shape args_shape, kwargs_shape, result_shape;
-  real.write(args_.ptr(), &args_shape);
-  real.write(kwargs_.ptr(), &kwargs_shape);
+  Shape call_shape, result_shape;
+  real.write(py::make_tuple(args_, kwargs_).ptr(), &call_shape);
   const at::Tensor* next = fakes.data();
-  py::tuple args(build(args_shape, next));
-  py::dict kwargs(build(kwargs_shape, next));
+  const py::tuple call(build(call_shape, next));
+  const py::tuple args = call[0];
+  const py::dict kwargs = call[1];
   std::vector<PyObject*> containers;
   before.containers = &containers;
   before.write(args.ptr());
@@ -228,6 +229,9 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
   results.write(result.ptr(), &result_shape);
   for (PyObject* container : returned)
     if (surroundings.has(container)) throw RunEagerly(std::string("the function returns a ") + Py_TYPE(container)->tp_name + " that it did not make");
+  const References references(result.ptr());
+  for (const auto& [object, position] : results.taken_apart)
+    if (!references.are_all_of(object)) throw RunEagerly(std::string("the function returns a ") + Py_TYPE(object)->tp_name + " that it did not make, or that it keeps");
   if (std::string part = unseen_part(result_shape); !part.empty()) throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
   return {std::move(results.tensors), share(std::move(result_shape))};
 }

@@ -24,7 +24,6 @@ PyObject* symbolic_int() {
 
 bool has_attribute(PyTypeObject* type, const char* name) { return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name) == 1; }
 
-py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py::object>(object); }
 py::object type_of(PyObject* object) { return borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
 
 /// Results of these types hold no tensors.
@@ -43,24 +42,11 @@ bool is_plain(const py::object& constant) {
   return PyObject_IsInstance(o, types) == 1;
 }
 
-/// Made by a class statement; types of C's have ways of their own to be made.
+}  // namespace
+
 bool is_class_of_tuples(PyTypeObject* type) {
   return type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_flags & Py_TPFLAGS_TUPLE_SUBCLASS && !has_attribute(type, "n_sequence_fields");
 }
-
-/// The values behind a shape's keys are attributes.
-void set_attributes(const Shape& shape, const std::vector<py::object>& children, PyObject* object) {
-  py::object attributes;
-  const size_t first = children.size() - shape.keys.size();
-  for (size_t i = 0; i < shape.keys.size(); ++i) {
-    PyObject *name = shape.keys[i].ptr(), *value = children[first + i].ptr();
-    const bool is_slot = Py_IS_TYPE(name, &PyMemberDescr_Type);
-    if (!is_slot && !attributes) attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
-    if ((is_slot ? Py_TYPE(name)->tp_descr_set(name, object, value) : PyDict_SetItem(attributes.ptr(), name, value)) != 0) throw py::error_already_set();
-  }
-}
-
-}  // namespace
 
 bool is_plain_tensor(PyObject* tensor) {
   static PyObject* const parameter = imported("torch.nn", "Parameter");
@@ -129,7 +115,7 @@ void Writer::write(PyObject* value, Shape* shape) {
   if (given && write_given(value, shape)) return;
   if (PyList_CheckExact(value) || PyTuple_Check(value)) return write_sequence(value, shape);
   if (PyDict_CheckExact(value)) return write_dict(value, shape);
-  if (write_registered(value, shape) || write_dataclass(value, shape)) return;
+  if (write_registered(value, shape) || write_dataclass(value, shape) || (given && write_made_object(value, shape))) return;
   if (PySlice_Check(value)) return write_slice(value);
   if (PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(symbolic_int()))) {
     py::int_ number(borrowed(value));
@@ -195,11 +181,27 @@ void Writer::write_dict(PyObject* value, Shape* shape) {
 bool Writer::write_dataclass(PyObject* value, Shape* shape) {
   if (PyType_Check(value) || !has_attribute(Py_TYPE(value), "__dataclass_fields__")) return false;
   if (PyDict_Check(value) || PyList_Check(value) || PyAnySet_Check(value) || PyExceptionInstance_Check(value)) return false;
-  if (shape) shape->kind = Shape::Kind::Dataclass, shape->object = type_of(value);
+  write_object(value, shape);
+  return true;
+}
+
+/// Of a result: an instance of a class statement's, such as a cache of keys and values, which has nothing but attributes.
+bool Writer::write_made_object(PyObject* value, Shape* shape) {
+  PyTypeObject* type = Py_TYPE(value);
+  if (type->tp_new != PyBaseObject_Type.tp_new || is_kept_part_of_torch(type) || is_plain(borrowed(value))) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i)
+    if (auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)); base != &PyBaseObject_Type && !(base->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
+  write_object(value, shape);
+  return true;
+}
+
+void Writer::write_object(PyObject* value, Shape* shape) {
+  const auto [seen, is_new] = taken_apart.try_emplace(value, taken_apart.size());
+  if (shape) shape->kind = is_new ? Shape::Kind::Object : Shape::Kind::Same, shape->object = type_of(value), shape->position = seen->second;
+  if (!is_new) return write_simple('S', &seen->second, sizeof seen->second);
   if (containers) containers->push_back(value);
   write_pointer('C', Py_TYPE(value));
   write_attributes(value, shape);
-  return true;
 }
 
 void Writer::write_attributes(PyObject* value, Shape* shape) {
@@ -263,37 +265,6 @@ void Writer::write_opaque(PyObject* value) {
     return;
   }
   write_simple('O', &*number, sizeof *number);
-}
-
-py::object build(const Shape& shape, const at::Tensor*& next, const std::vector<PyObject*>& given) {
-  if (shape.kind == Shape::Kind::Tensor) return py::reinterpret_steal<py::object>(THPVariable_Wrap(*next++));
-  if (shape.kind == Shape::Kind::Constant) return shape.object;
-  if (shape.kind == Shape::Kind::Given) return borrowed(given.at(shape.position));
-  std::vector<py::object> children;
-  for (const Shape& child : shape.children) children.push_back(build(child, next, given));
-  if (shape.kind == Shape::Kind::Dict) {
-    py::dict made;
-    for (size_t i = 0; i < children.size(); ++i) made[shape.keys[i]] = children[i];
-    return made;
-  }
-  if (shape.kind == Shape::Kind::Dataclass) {
-    auto made = py::reinterpret_steal<py::object>(PyBaseObject_Type.tp_new(reinterpret_cast<PyTypeObject*>(shape.object.ptr()), py::tuple().ptr(), nullptr));
-    if (!made) throw py::error_already_set();
-    set_attributes(shape, children, made.ptr());
-    return made;
-  }
-  const bool is_tuple = shape.kind == Shape::Kind::Tuple;
-  py::list items(children.size() - (is_tuple ? shape.keys.size() : 0));
-  for (size_t i = 0; i < items.size(); ++i) items[i] = children[i];
-  if (shape.kind == Shape::Kind::List) return items;
-  if (!is_tuple) return py::tuple(shape.object)[0](items, py::tuple(shape.object)[1]);
-  auto* type = reinterpret_cast<PyTypeObject*>(shape.object.ptr());
-  if (type == &PyTuple_Type) return py::tuple(items);
-  if (!is_class_of_tuples(type)) return shape.object(py::tuple(items));
-  auto made = py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(type, py::make_tuple(items).ptr(), nullptr));
-  if (!made) throw py::error_already_set();
-  set_attributes(shape, children, made.ptr());
-  return made;
 }
 
 bool holds_given(const Shape& shape) { return shape.kind == Shape::Kind::Given || std::any_of(shape.children.begin(), shape.children.end(), holds_given); }

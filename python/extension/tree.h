@@ -16,14 +16,16 @@ namespace py = pybind11;
 /// What a Python module calls `name`, for keeping in a static variable: never dropped, since the interpreter may end before us.
 PyObject* imported(const char* module, const char* name);
 
+inline py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py::object>(object); }
+
 /// How a Python value is built around its tensors. Holds Python objects: made and dropped with the GIL held.
 struct Shape {
-  enum class Kind : uint8_t { Tensor, Constant, Given, List, Tuple, Dict, Dataclass, Registered };
+  enum class Kind : uint8_t { Tensor, Constant, Given, Same, List, Tuple, Dict, Object, Registered };
   Kind kind = Kind::Constant;
-  py::object object;                         ///< the constant; the type of a tuple or dataclass; context and builder of a registered type
+  py::object object;                         ///< the constant; the type of a tuple or object; context and builder of a registered type
   std::vector<py::object> keys;              ///< of a dict; names or slots of attributes, whose values are the last children
   std::vector<Shape> children;
-  size_t position = 0;                       ///< of a container that was given, among all of them
+  size_t position = 0;                       ///< of a container that was given, or of an object, among all of them
 };
 
 /// Objects that stand in a signature by equality, each under a number of its own.
@@ -52,6 +54,8 @@ class Writer {
   std::vector<PyObject*>* containers = nullptr;                    ///< asked for: what can be changed and was taken apart
   const std::unordered_map<PyObject*, size_t>* given = nullptr;    ///< containers that a result may be or hold, which then are the caller's own
 
+  std::unordered_map<PyObject*, size_t> taken_apart;               ///< objects, each of which is one object again
+
   void label(const std::string& name) { labels->emplace_back(key.size(), name); }
   void write(PyObject* value, Shape* shape = nullptr);
   void write_simple(char tag, const void* bytes, size_t size);
@@ -64,6 +68,8 @@ class Writer {
   void write_sequence(PyObject* value, Shape* shape);
   void write_dict(PyObject* value, Shape* shape);
   bool write_dataclass(PyObject* value, Shape* shape);
+  bool write_made_object(PyObject* value, Shape* shape);
+  void write_object(PyObject* value, Shape* shape);
   void write_attributes(PyObject* value, Shape* shape);
   bool write_registered(PyObject* value, Shape* shape);
   void write_slice(PyObject* value);
@@ -73,6 +79,9 @@ class Writer {
 
   Interned& interned_;
 };
+
+/// Made by a class statement; types of C's have ways of their own to be made.
+bool is_class_of_tuples(PyTypeObject* type);
 
 /// Whether this tensor's class leaves operators as they are.
 bool is_plain_tensor(PyObject* tensor);

@@ -103,6 +103,7 @@ std::vector<Sample> indexing() {
     samples.push_back({"aten::searchsorted.Scalar", {at::arange(5, at::kFloat), 2}});
     samples.push_back({"aten::bucketize.Tensor", {x, at::arange(5, at::kFloat)}});
     samples.push_back({"aten::bucketize.Scalar", {2, at::arange(5, at::kFloat)}});
+    samples.push_back({"aten::isin.Scalar_Tensor", {2, at::arange(5, at::kFloat)}});
     samples.push_back({"aten::unfold_backward", {floats({3, 3, 2}), ints({3, 4}), 1, 2, 1}});
     samples.push_back({"aten::repeat", {x, ints({2, 1, 1, 1, 2})}});
     samples.push_back({"aten::repeat_interleave.self_int", {x, 2, 0}});
