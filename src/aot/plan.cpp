@@ -79,7 +79,7 @@ class Planner {
     role.only_counted = !role.data_written && !role.metadata_written && reshaped_.count(trace_.meta(input.value).storage) > 0;
     role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
     role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
-    if (role.write_recorded && !role.starts_requiring_grad && is_part_of_a_whole_with_gaps(input)) throw RunEagerly(role.name + " is a view with gaps, and a part of it is written");
+    if (role.write_recorded && writes_part_of_view_with_gaps(input)) throw RunEagerly(role.name + " is a view with gaps, and a part of it is written");
     if (role.starts_requiring_grad && role.metadata_written) throw RunEagerly(role.name + " gets other sizes or strides and starts to require grad");
     if (role.starts_requiring_grad && shares_memory(input)) throw RunEagerly("an input that shares memory with other inputs starts to require grad");
     if (role.starts_requiring_grad) role.write_recorded = false;
@@ -97,7 +97,7 @@ class Planner {
   }
 
   /// Eager differentiates writes to a view through its base: what lies before a write to a part gets a dense copy of the gradient there, which sums are rounded by.
-  static bool is_part_of_a_whole_with_gaps(const TracedInput& input) {
+  static bool writes_part_of_view_with_gaps(const TracedInput& input) {
     if (!input.real.is_view() || input.real.is_non_overlapping_and_dense()) return false;
     const auto nodes = nodes_behind({input.visible});
     return std::any_of(nodes.begin(), nodes.end(), [](const torch::autograd::Node* node) { return node->name() == "torch::autograd::CopySlices"; });

@@ -32,8 +32,10 @@ class Replay {
     passed_.clear();
     torch::jit::Stack stack;
     for (size_t a = 0; a < node.arguments.size(); ++a) stack.push_back(boxed(node.arguments[a], node.op.schema().arguments()[a]));
-    for (const auto& [before, after] : node.writes)
-      at(after) = std::find_if(passed_.begin(), passed_.end(), [before = before](const auto& passed) { return passed.first == before; })->second;
+    for (const auto& [before, after] : node.writes) {
+      auto passed = std::find_if(passed_.begin(), passed_.end(), [value = before](const auto& one) { return one.first == value; });
+      at(after) = passed == passed_.end() ? at(before) : passed->second;   // a list may name a tensor twice, which has another value from its first write on
+    }
     node.op.callBoxed(stack);
     for (size_t r = 0; r < node.results.size(); ++r) take(node.results[r], std::move(stack[r]));
   }
@@ -136,6 +138,36 @@ void keep_generators(GeneratorsKept& kept, const Graph& graph) {
       if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator()) kept.keep(constant->toGenerator());
 }
 
+/// Whether something that autograd knows is written behind its back and then read as what it knows: by `data()`, or because a history began anew after `detach_`. The record does not
+/// say which.
+bool writes_behind_autograd(const Traced& traced) {
+  const Tracer& tracer = *traced.tracer;
+  std::set<int32_t> known, behind;
+  for (const TracedInput& input : tracer.inputs())
+    if (input.required_grad) known.insert(input.value.id);
+  for (size_t n = 0; n < traced.forward_nodes; ++n) {
+    const Node& node = tracer.graph().nodes()[n];
+    const AutogradOfCall& told = tracer.modes()[n];
+    std::set<int32_t> unknown;
+    bool is_read_behind = false;
+    size_t place = 0;
+    for_each_argument(node, [&](Value value) {
+      const bool is_known = place < 64 && (told.reads_grad >> place & 1);
+      ++place;
+      (is_known ? known : unknown).insert(value.id);
+      is_read_behind = is_read_behind || (is_known && behind.count(value.id));
+    });
+    if (is_read_behind) return true;
+    for (const auto& [before, after] : node.writes)
+      if (unknown.count(before.id) && known.count(before.id)) behind.insert(after.id);
+    if (!told.grad_mode || !told.reads_grad) continue;
+    for_each_result(node, [&](Value value) { known.insert(value.id); });
+    for (const auto& [before, after] : node.writes) known.insert(after.id);
+  }
+  const Tensors ends = ends_of(traced);
+  return std::any_of(ends.begin(), ends.end(), [&](const at::Tensor& end) { return end.defined() && end.requires_grad() && behind.count(as_fake(end)->value.id); });
+}
+
 /// What the program did to a leaf besides calling operators.
 void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tensor& real) {
   if (!fake.is_leaf() || !fake.requires_grad()) return;
@@ -145,10 +177,10 @@ void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tenso
 }  // namespace
 
 bool can_be_replayed(const Traced& traced) try {
-  return !traced.tracer->met_saved_tensor_hooks() && !has_own_code(traced);
+  return !traced.tracer->met_saved_tensor_hooks() && !writes_behind_autograd(traced) && !has_own_code(traced);
 } catch (const c10::Error&) {
   // Asking a view for its history is an error where its base was written in a way that autograd forbids; a run of operators does not ask.
-  return !traced.tracer->met_own_code();
+  return !traced.tracer->met_own_code() && !writes_behind_autograd(traced);
 }
 
 Tensors replay(const Traced& traced) {

@@ -260,5 +260,24 @@ TEST(KeptState, WhatHooksHoldIsNoState) {
   EXPECT_TRUE(same_values(torch::autograd::grad({fast({x})[0]}, {x})[0], x.detach() * 6));
 }
 
+TEST(KeptState, BesideAWriteThatAutogradDoesNotSee) {
+  std::vector<at::Tensor> kept;
+  const Callable fn = [&](const Tensors& in) {
+    at::Tensor y = in[0] * 2;
+    kept.push_back(y.detach());
+    y.data().add_(1);
+    return Tensors{(y * y).sum(), y};
+  };
+  Compiled fast(fn, {});
+  for (int call = 0; call < 3; ++call) {
+    const at::Tensor x = leaf({3});
+    const Tensors want = fn({x}), got = fast({x});
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(same_values(want[i], got[i]));
+      EXPECT_TRUE(same_values(torch::autograd::grad({want[i].sum()}, {x}, {}, true)[0], torch::autograd::grad({got[i].sum()}, {x}, {}, true)[0]));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem
