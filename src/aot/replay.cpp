@@ -160,7 +160,7 @@ bool writes_behind_autograd(const Traced& traced) {
     if (is_read_behind) return true;
     for (const auto& [before, after] : node.writes)
       if (unknown.count(before.id) && known.count(before.id)) behind.insert(after.id);
-    if (!told.grad_mode || !told.reads_grad) continue;
+    if (!told.grad_mode || !told.reads_grad || node.op.operator_name().name == "aten::detach") continue;
     for_each_result(node, [&](Value value) { known.insert(value.id); });
     for (const auto& [before, after] : node.writes) known.insert(after.id);
   }
@@ -176,11 +176,8 @@ void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tenso
 
 }  // namespace
 
-bool can_be_replayed(const Traced& traced) try {
+bool can_be_replayed(const Traced& traced) {
   return !traced.tracer->met_saved_tensor_hooks() && !writes_behind_autograd(traced) && !has_own_code(traced);
-} catch (const c10::Error&) {
-  // Asking a view for its history is an error where its base was written in a way that autograd forbids; a run of operators does not ask.
-  return !traced.tracer->met_own_code() && !writes_behind_autograd(traced);
 }
 
 Tensors replay(const Traced& traced) {

@@ -138,12 +138,7 @@ void leave_no_fakes(Traced& traced, const std::vector<TracedMember>* members) {
 
 /// Besides what can be counted.
 bool owns_fakes_in_its_history(const Traced& traced) {
-  if (traced.tracer->met_saved_tensor_hooks() || traced.tracer->met_view_functions()) return true;
-  try {
-    return has_own_code(traced);
-  } catch (const c10::Error&) {
-    return true;                             // a view whose history nobody may ask for
-  }
+  return traced.tracer->met_saved_tensor_hooks() || traced.tracer->met_view_functions() || has_own_code(traced);
 }
 
 void run_traced(const detail::Program& program, Traced& traced) {
@@ -241,8 +236,18 @@ Tensors ends_of(const Traced& traced) {
   return ends;
 }
 
+/// A view whose base was written in a way that autograd forbids may not be asked; its base may.
+static bool may_be_asked_for_history(const at::Tensor& tensor) try {
+  if (tensor.defined()) tensor.grad_fn();
+  return true;
+} catch (const c10::Error&) {
+  return false;
+}
+
 bool has_own_code(const Traced& traced) {
-  const auto nodes = nodes_behind(ends_of(traced));
+  Tensors ends = ends_of(traced);
+  std::erase_if(ends, [](const at::Tensor& end) { return !may_be_asked_for_history(end); });
+  const auto nodes = nodes_behind(ends);
   return std::any_of(nodes.begin(), nodes.end(), [](torch::autograd::Node* node) { return runs_own_code(*node) && !is_boundary(*node); });
 }
 

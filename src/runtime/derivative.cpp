@@ -73,7 +73,7 @@ const Order& Derivative::order() const {
 /// What the order above will read and the halves do not save becomes one more output of the backward, so that the partitioner provides for it.
 template <class Again>
 void Derivative::keep_for_next_order(const Again& partition_again) {
-  if (!has_fickle_backward(joint_.graph)) return;
+  if (!has_fickle_backward(joint_.graph) && !entry_.traced_.tracer->met_zeros()) return;
   BackwardVariant most = expected_;
   for (auto& tangent : most.tangents) tangent->requires_grad = true;
   std::vector<Value> missing;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 #include <string_view>
+#include <unordered_map>
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -43,9 +44,9 @@ std::string script_location() {
   return {};
 }
 
-std::string function_name(void* address) {
+std::string function_name(uintptr_t address) {
   Dl_info info;
-  if (!dladdr(address, &info) || !info.dli_sname || is_foreign_library(info.dli_fname ? info.dli_fname : "")) return {};
+  if (!dladdr(reinterpret_cast<void*>(address), &info) || !info.dli_sname || is_foreign_library(info.dli_fname ? info.dli_fname : "")) return {};
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
   std::string name = status == 0 ? plain.get() : info.dli_sname;
@@ -147,20 +148,27 @@ class DebugInfo {
   Dwfl* session_;
 };
 
-std::string source_line(void* const* frames, int count) {
-  static std::mutex mutex;
+std::string source_line(uintptr_t address) {
   static DebugInfo* info = new DebugInfo;  // never destroyed: threads may still ask while the process ends
-  std::lock_guard lock(mutex);
-  for (int i = 0; i < count; ++i)
-    if (std::string place = info->find(reinterpret_cast<uintptr_t>(frames[i]) - 1); !place.empty()) return place;
-  return {};
+  return info->find(address);
 }
 
 #else
 
-std::string source_line(void* const*, int) { return {}; }
+std::string source_line(uintptr_t) { return {}; }
 
 #endif
+
+/// What `look_up` found for this address; a program comes by the same ones at every trace.
+template <std::string (*look_up)(uintptr_t)>
+std::string remembered(uintptr_t address) {
+  static std::mutex mutex;
+  static auto* known = new std::unordered_map<uintptr_t, std::string>;
+  std::lock_guard lock(mutex);
+  const auto [found, is_new] = known->try_emplace(address);
+  if (is_new) found->second = look_up(address);
+  return found->second;
+}
 
 }  // namespace
 
@@ -175,9 +183,9 @@ std::string user_location() {
   if (std::string place = script_location(); !place.empty()) return place;
   std::array<void*, 256> frames;
   int count = backtrace(frames.data(), static_cast<int>(frames.size()));
-  if (std::string place = source_line(frames.data(), count); !place.empty()) return place;
-  for (int i = 0; i < count; ++i)
-    if (std::string name = function_name(static_cast<char*>(frames[i]) - 1); !name.empty()) return name;
+  for (auto look_up : {remembered<source_line>, remembered<function_name>})
+    for (int i = 0; i < count; ++i)
+      if (std::string place = look_up(reinterpret_cast<uintptr_t>(frames[size_t(i)]) - 1); !place.empty()) return place;
   return {};
 }
 

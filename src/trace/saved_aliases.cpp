@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/autograd.h"
+#include "trace/failure.h"
 #include "trace/tracer.h"
 
 namespace tandem {
@@ -24,6 +25,7 @@ class SavedAlias final : public SavedVariableHooks {
     if (fake && fake->lent_memory()) Tracer::current()->settle_output(tensor);   // what was written there is data from now on
     if (fake) likeness_.emplace(fake->likeness());
     else real_ = tensor;
+    if (fake && !tensor.requires_grad()) constant_ = c10::weak_intrusive_ptr<FakeImpl>(FakePtr::reclaim_copy(fake));
     // What a custom function saves of a captured tensor is the real one, and writes are counted by its fake.
     versions_ = (fake || tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : Tracer::current()->twin(tensor)).unsafeGetTensorImpl()->version_counter();
     version_ = versions_.enabled() ? versions_.current_version() : 0;
@@ -34,10 +36,18 @@ class SavedAlias final : public SavedVariableHooks {
     const at::Tensor alias = likeness_ ? likeness_->make() : real_;
     TORCH_CHECK(!versions_.enabled() || versions_.current_version() == version_, "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of sizes ",
                 alias.sizes(), " is at version ", versions_.current_version(), "; expected version ", version_, " instead");
+    if (begins_to_require_grad()) refuse<RunEagerly>("a tensor begins to require grad after autograd saved it as a constant");
     return alias;
   }
 
  private:
+  /// Where it has no hooks libtorch gives back the tensor itself, as it is by then; what hooks give back stays a constant.
+  bool begins_to_require_grad() const {
+    const FakePtr constant = constant_ ? constant_->lock() : FakePtr();
+    return constant && constant->requires_grad();
+  }
+
+  std::optional<c10::weak_intrusive_ptr<FakeImpl>> constant_;
   std::optional<FakeImpl::Likeness> likeness_;   ///< made into a tensor only when a backward asks: it must own neither the program's tensors nor, being saved by its own node, itself
   at::Tensor real_;
   c10::VariableVersion versions_;

@@ -140,7 +140,8 @@ class Tracer {
   void ask_for_seeds(SeedWatch* seeds) { seeds_ = seeds; }
   /// A backward runs code that is not libtorch's: real tensors may turn up there.
   void note_own_code() { met_own_code_ = true; }
-  bool met_own_code() const { return met_own_code_; }
+  /// Whether autograd's zeros without memory came up: a derivative reads less where it meets them.
+  bool met_zeros() const { return met_zeros_; }
   /// Some formula goes several ways: those that a derivative of it calls may.
   void note_branches() { met_branches_ = true; }
 

@@ -65,5 +65,23 @@ TEST(FoundState, ACapturedTensorThatACustomFunctionSavedAndThatSharesWrittenMemo
   expect_same(two, 1, [](Tensors v) { v[0].logical_and_(v[1]); return Tensors{fuzz::custom_product(v[1], v[1])}; }, false);
 }
 
+TEST(FoundState, AnInputThatAutogradSavedBeforeItStartedToRequireGrad) {
+  auto two = [] { Scene scene = one_leaf({}); scene.pool = {numbers({}), scene.leaves[0].clone()}; return scene; };
+  expect_same(two, 2, [](Tensors v) { v[1].mul_(v[0]); v[0].requires_grad_(); return Tensors{v[0]}; }, false);
+}
+
+TEST(FoundState, ASecondOrderThroughAnInnerGradientOfZeros) {
+  auto two = [] { Scene scene = one_leaf({}); scene.pool.insert(scene.pool.begin(), numbers({})); return scene; };
+  expect_same(two, 2, [](Tensors v) { at::Tensor angle = at::atan2(v[1], v[0]); return Tensors{torch::autograd::grad({at::abs(angle).sum()}, {angle}, {}, true, true, true)[0]}; }, false);
+}
+
+TEST(FoundState, AViewThatAutogradForbidsToAskForItsHistory) {
+  expect_same([] { return one_leaf({}); }, 1, [](Tensors v) { at::Tensor view; { at::NoGradGuard no_grad; view = v[0].view({-1}).mul_(3); } return Tensors{view, fuzz::add_length_of_history(v[0])}; }, true);
+}
+
+TEST(FoundState, AStateAndAWriteToADetachedTensor) {
+  expect_same([] { return one_leaf({}); }, 1, [](Tensors v) { v[0].detach().add_(v[0]); return Tensors{fuzz::carry(1, v[0])}; }, true);
+}
+
 }  // namespace
 }  // namespace tandem::found_state
