@@ -79,6 +79,8 @@ class Planner {
     role.only_counted = !role.data_written && !role.metadata_written && reshaped_.count(trace_.meta(input.value).storage) > 0;
     role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
     role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
+    // Eager takes the gradient through the view's base, in another layout, which sums are rounded by.
+    if (role.write_recorded && input.real.is_view() && tracer_.met_inner_gradient()) throw RunEagerly(role.name + " is a view and is written, and the function takes a gradient itself");
     if (role.write_recorded && writes_part_of_view_with_gaps(input)) throw RunEagerly(role.name + " is a view with gaps, and a part of it is written");
     if (role.starts_requiring_grad && role.metadata_written) throw RunEagerly(role.name + " gets other sizes or strides and starts to require grad");
     if (role.starts_requiring_grad && shares_memory(input)) throw RunEagerly("an input that shares memory with other inputs starts to require grad");
@@ -105,6 +107,7 @@ class Planner {
 
   bool shares_memory(const TracedInput& input) const {
     const int32_t storage = trace_.meta(input.value).storage;
+    if (std::any_of(traced_.members.begin(), traced_.members.end(), [&](const TracedMember& member) { return trace_.meta(member.value).storage == storage; })) return true;
     return std::any_of(tracer_.inputs().begin(), tracer_.inputs().end(),
                        [&](const TracedInput& other) { return other.value != input.value && trace_.meta(other.value).storage == storage; });
   }

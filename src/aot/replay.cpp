@@ -145,6 +145,7 @@ bool writes_behind_autograd(const Traced& traced) {
   std::set<int32_t> known, behind;
   for (const TracedInput& input : tracer.inputs())
     if (input.required_grad) known.insert(input.value.id);
+  auto becomes_known = tracer.known().begin();
   for (size_t n = 0; n < traced.forward_nodes; ++n) {
     const Node& node = tracer.graph().nodes()[n];
     const AutogradOfCall& told = tracer.modes()[n];
@@ -160,9 +161,7 @@ bool writes_behind_autograd(const Traced& traced) {
     if (is_read_behind) return true;
     for (const auto& [before, after] : node.writes)
       if (unknown.count(before.id) && known.count(before.id)) behind.insert(after.id);
-    if (!told.grad_mode || !told.reads_grad || node.op.operator_name().name == "aten::detach") continue;
-    for_each_result(node, [&](Value value) { known.insert(value.id); });
-    for (const auto& [before, after] : node.writes) known.insert(after.id);
+    for (; becomes_known != tracer.known().end() && becomes_known->node == n; ++becomes_known) known.insert(becomes_known->value.id);
   }
   const Tensors ends = ends_of(traced);
   return std::any_of(ends.begin(), ends.end(), [&](const at::Tensor& end) { return end.defined() && end.requires_grad() && behind.count(as_fake(end)->value.id); });

@@ -18,30 +18,45 @@
 namespace tandem {
 namespace {
 
-/// The gradients of some leaves as they are now.
-class Gradients {
+/// What operators do not change of some leaves and of what arguments are views of, as it is now.
+class Surroundings {
  public:
-  explicit Gradients(const Tensors& leaves) {
-    for (const at::Tensor& leaf : leaves)
-      if (leaf.is_leaf()) kept_.emplace_back(leaf, leaf.grad());
+  Surroundings(const Tensors& leaves, const Tensors& arguments) {
+    for (const at::Tensor& leaf : leaves) keep(leaf);
+    for (const at::Tensor& argument : arguments)
+      if (argument.defined() && argument.is_view()) keep(at::Tensor(argument._base()));
   }
-  /// Whether one had to be put back.
-  bool restore() const {
-    bool changed = false;
-    for (const auto& [leaf, gradient] : kept_) {
-      if (leaf.grad().is_same(gradient)) continue;
-      leaf.mutable_grad() = gradient;
-      changed = true;
+  /// What had to be put back, or nothing.
+  std::string restore() const {
+    std::string changed;
+    for (const auto& [leaf, requires_grad, gradient] : kept_) {
+      if (leaf.requires_grad() != requires_grad) {
+        leaf.set_requires_grad(requires_grad);
+        changed = "requires_grad";
+      }
+      if (!leaf.grad().is_same(gradient)) {
+        leaf.mutable_grad() = gradient;
+        changed = "the gradient";
+      }
     }
     return changed;
   }
 
  private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
+  struct Kept {
+    at::Tensor leaf;
+    bool requires_grad;
+    at::Tensor gradient;
+  };
+  void keep(const at::Tensor& leaf) {
+    if (leaf.is_leaf()) kept_.push_back({leaf, leaf.requires_grad(), leaf.grad()});
+  }
+
+  std::vector<Kept> kept_;
 };
 
 /// Captured tensors as they were before the program asked them to require grad or set their gradients; empty when it did neither.
-std::string give_back_captures(const Tracer& tracer, const Gradients& gradients) {
+std::string give_back_captures(const Tracer& tracer, const Surroundings& surroundings) {
   std::string changed;
   for (const TracedInput& input : tracer.inputs()) {
     if (!input.captured || !input.real.defined() || !input.real.is_leaf()) continue;
@@ -54,7 +69,9 @@ std::string give_back_captures(const Tracer& tracer, const Gradients& gradients)
       changed = "the gradient";
     }
   }
-  return gradients.restore() ? "the gradient" : changed;
+  // Last, since a capture may have been changed before it was met.
+  const std::string others = surroundings.restore();
+  return others.empty() ? changed : others;
 }
 
 /// What a program does to its inputs besides operators: seen afterwards, and left to eager.
@@ -68,8 +85,8 @@ void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
 }
 
 /// Views of a captured tensor require grad with it, so all captures are given back before anything is looked at.
-void refuse_unseen_effects(const Tracer& tracer, const Gradients& gradients) {
-  if (std::string changed = give_back_captures(tracer, gradients); !changed.empty()) throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
+void refuse_unseen_effects(const Tracer& tracer, const Surroundings& surroundings) {
+  if (std::string changed = give_back_captures(tracer, surroundings); !changed.empty()) throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
   for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
 }
 
@@ -195,7 +212,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, c
   traced.tracer = std::make_unique<Tracer>(request.record_locations);
   Tracer& tracer = *traced.tracer;
   traced.arguments = tracer.add_arguments(arguments);
-  const Gradients gradients(request.leaves);
+  const Surroundings surroundings(request.leaves, arguments);
   SeedWatch seeds(arguments);
   tracer.ask_for_seeds(&seeds);
   try {
@@ -203,7 +220,7 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, c
     for (const at::Tensor& output : traced.outputs)
       if (output.defined()) tracer.settle_output(output);
   } catch (...) {
-    give_back_captures(tracer, gradients);
+    give_back_captures(tracer, surroundings);
     leave_no_fakes(traced, request.members);
     throw;
   }
@@ -213,12 +230,12 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, c
   find_kept(program, arguments, traced, request.members);
   try {
     if (seeds.was_set()) throw RunEagerly("the function seeds a random number generator, or sets its state");
-    refuse_unseen_effects(tracer, gradients);
+    refuse_unseen_effects(tracer, surroundings);
     refuse_views_that_start_to_require_grad(tracer);
     if (traced.kept.empty()) settle_histories(traced);
     else tracer.take_snapshots();
   } catch (...) {
-    give_back_captures(tracer, gradients);
+    give_back_captures(tracer, surroundings);
     give_data(tracer, traced.kept);
     throw;
   }

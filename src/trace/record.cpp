@@ -273,6 +273,7 @@ at::Tensor RecordedCall::wrap_result(const at::Tensor& meta, c10::Device device,
   if (lies_on(normal_storages_, meta)) normal.emplace(false);
   at::Tensor fake = tracer_.wrap(meta.use_count() > 1 && is_argument(meta) ? alias_meta(meta) : meta, device);
   operand = as_fake(fake)->value;
+  made_.push_back(fake);
   if (schema_.name() == "aten::empty" && device.is_cpu()) lend_memory(*as_fake(fake));
   return lies_on(zero_storages_, meta) ? as_zero(std::move(fake)) : fake;
 }
@@ -305,7 +306,8 @@ void RecordedCall::lend_memory(FakeImpl& fake) {
 void RecordedCall::append_node() {
   node_.phase = tracer_.phase_;
   if (tracer_.record_locations_) node_.location = user_location();
-  tracer_.note_autograd(grads_);
+  for (const at::Tensor& tensor : written_) made_.push_back(fake_of(tensor));
+  tracer_.note_autograd(grads_, made_);
   tracer_.graph_.add_node(std::move(node_));
 }
 

@@ -73,7 +73,7 @@ class RecordedCall {
   FakeImpl* reference_ = nullptr;             ///< the argument whose device the results live on
   std::optional<c10::Device> asked_device_;
   c10::Device device_ = c10::kCPU;
-  c10::SmallVector<at::Tensor, 4> written_;
+  c10::SmallVector<at::Tensor, 4> written_, made_;
   Storages normal_storages_;                  ///< in inference mode: memory of arguments that are no inference tensors
   Storages zero_storages_;                    ///< of arguments that are zero tensors; views of them are
 };

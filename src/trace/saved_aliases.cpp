@@ -54,7 +54,7 @@ class SavedAlias final : public SavedVariableHooks {
   uint32_t version_ = 0;
 };
 
-/// Stands before the engine of this process, which goes on doing all the work.
+/// Stands before the engine of this process, which goes on doing all the work, and sees what a traced program asks of it.
 class AliasingEngine final : public Engine {
  public:
   explicit AliasingEngine(Engine& inner) : inner_(inner) {}
@@ -66,6 +66,7 @@ class AliasingEngine final : public Engine {
   }
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots, const torch::autograd::variable_list& inputs, bool keep_graph, bool create_graph,
                                          bool accumulate_grad, const torch::autograd::edge_list& outputs) override {
+    if (Tracer* tracer = Tracer::current(); tracer && tracer->runs_program()) tracer->note_inner_gradient();
     return inner_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task, NodePtr root,

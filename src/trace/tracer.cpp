@@ -94,6 +94,7 @@ void Tracer::record(const std::function<void()>& program) {
   const NotedCopies noted(made_);
   Recording recording(*this, Phase::Forward, /*lifts=*/true);
   program();
+  note_known();
 }
 
 namespace {
@@ -151,11 +152,19 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
   return found;
 }
 
-void Tracer::note_autograd(uint64_t grads) {
+void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
   if (differentiating_) return;
+  note_known();
+  for (const at::Tensor& tensor : made) just_made_.emplace_back(FakePtr::reclaim_copy(as_fake(tensor)));
   autograd_clock_.push_back(at::sequence_number::peek());
   modes_.push_back({c10::GradMode::is_enabled(), grads});
   met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
+}
+
+void Tracer::note_known() {
+  for (const auto& weak : just_made_)
+    if (const FakePtr fake = weak.lock(); fake && fake->requires_grad()) known_.push_back({modes_.size() - 1, fake->value});
+  just_made_.clear();
 }
 
 size_t Tracer::recorded_before(uint64_t sequence_number) const {

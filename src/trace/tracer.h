@@ -55,6 +55,12 @@ struct AutogradOfCall {
   uint64_t reads_grad;        ///< which of the first 64 tensors that it reads required grad: `requires_grad_` and `detach_` are no calls of operators
 };
 
+/// A value that autograd has a history of, or gathers gradients in, once a node of the program has made or written it.
+struct KnownToAutograd {
+  size_t node;
+  Value value;
+};
+
 /// A real tensor of the program's, and the fake that an operator is given in its place.
 struct Lifted {
   at::Tensor real, fake;
@@ -121,6 +127,8 @@ class Tracer {
   bool runs_program() const { return !differentiating_; }
   /// At each node of the program.
   const std::vector<AutogradOfCall>& modes() const { return modes_; }
+  /// In the order of the nodes.
+  const std::vector<KnownToAutograd>& known() const { return known_; }
 
   /// Arguments, then captures, in the order in which they were met.
   const std::vector<TracedInput>& inputs() const { return inputs_; }
@@ -140,6 +148,9 @@ class Tracer {
   void ask_for_seeds(SeedWatch* seeds) { seeds_ = seeds; }
   /// A backward runs code that is not libtorch's: real tensors may turn up there.
   void note_own_code() { met_own_code_ = true; }
+  /// The program took a gradient itself.
+  void note_inner_gradient() { met_inner_gradient_ = true; }
+  bool met_inner_gradient() const { return met_inner_gradient_; }
   /// Whether autograd's zeros without memory came up: a derivative reads less where it meets them.
   bool met_zeros() const { return met_zeros_; }
   /// Some formula goes several ways: those that a derivative of it calls may.
@@ -164,7 +175,8 @@ class Tracer {
   const TracedInput* original_of(const at::Tensor& saved) const;
   TracedInput make_twin(const at::Tensor& real, bool captured);
   c10::Storage twin_storage(const at::Tensor& real);
-  void note_autograd(uint64_t grads);
+  void note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made);
+  void note_known();
   void adopt_written_memory(FakeImpl& fake);
   void index_twins();
 
@@ -180,10 +192,13 @@ class Tracer {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
   WeakFakes made_;                                           ///< all fakes of the program's run
   std::vector<AutogradOfCall> modes_;
+  std::vector<KnownToAutograd> known_;
+  WeakFakes just_made_;                                      ///< by the program's last node; autograd comes to know them only when that has been recorded
   std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
   SeedWatch* seeds_ = nullptr;
   bool met_saved_tensor_hooks_ = false;
   bool met_own_code_ = false;
+  bool met_inner_gradient_ = false;
   bool met_view_functions_ = false;
   bool met_branches_ = false;
   bool met_zeros_ = false;                                   ///< some fake is a zero tensor

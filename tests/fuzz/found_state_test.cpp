@@ -83,5 +83,21 @@ TEST(FoundState, AStateAndAWriteToADetachedTensor) {
   expect_same([] { return one_leaf({}); }, 1, [](Tensors v) { at::Tensor sum = v[0].detach().add_(v[0]); sum.reshape({-1}); return Tensors{fuzz::carry(1, v[0])}; }, true);
 }
 
+TEST(FoundState, AStateBesideAWriteToWhatIsMadeLikeAnInput) {
+  auto one = [] { Scene scene = one_leaf({}); scene.pool = {scene.leaves[0].clone()}; return scene; };
+  expect_same(one, 1, [](Tensors v) { fuzz::add_noise_made_once(2, v[0]); return Tensors{at::zeros_like(v[0]).add_(v[0])}; }, true);
+  expect_same(one, 1, [](Tensors v) { at::Tensor y; { at::NoGradGuard no_grad; y = fuzz::add_noise_made_once(0, v[0]); } y.logical_and_(v[0]); return Tensors{y.mul_(v[0])}; }, true);
+}
+
+TEST(FoundState, ABaseOfAnArgumentThatStartsToRequireGrad) {
+  auto two = [] { Scene scene = one_plain({2}); scene.pool.insert(scene.pool.begin(), scene.pool[0].select(0, 0)); return scene; };
+  expect_same(two, 1, [](Tensors v) { v[0].copy_(v[0]); return Tensors{v[1].requires_grad_()}; }, false);
+}
+
+TEST(FoundState, AnInnerGradientThroughAWriteToAView) {
+  auto two = [] { Scene scene = one_leaf({3}); scene.pool.push_back(numbers({3, 2}).transpose(0, -1)); return scene; };
+  expect_same(two, 2, [](Tensors v) { v[1].lerp_(v[0], v[0].split(2, 0)[1]); return Tensors{torch::autograd::grad({v[1].sum()}, {v[0]}, {}, true, true, true)[0]}; }, false);
+}
+
 }  // namespace
 }  // namespace tandem::found_state
