@@ -135,7 +135,8 @@ def sweep_stage(
             return
         announce(f"{record.name} {stage.name} {shown(stage.dtype)} {index}")
         question = asked(op, stage, function, samples[index], others[index] if index < len(others) else None)
-        record.add(judged(question, subject, compiled), stage.name, shown(stage.dtype), index)
+        verdict = judged(question, subject, compiled)
+        record.add(verdict, stage.name, shown(stage.dtype), index, samples[index].kwargs)
 
 
 def judged(question: Question, subject: Subject, compiled: Callable) -> Verdict:

@@ -49,12 +49,15 @@ class Record:
     out_of_time: int = 0
     failures: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, verdict: Verdict, stage: str, dtype: str, sample: int) -> None:
+    def add(
+        self, verdict: Verdict, stage: str, dtype: str, sample: int, keywords: dict[str, Any] | None = None
+    ) -> None:
         self.statuses[verdict.status] += 1
         self.stages[f"{stage} {dtype}"] += 1
         self.again += verdict.again
         if verdict.status == FAILED:
             case = {"name": self.name, "stage": stage, "dtype": dtype, "sample": sample, "reason": verdict.reason}
+            case["keywords"] = [f"{name}={value}" for name, value in (keywords or {}).items() if isinstance(value, str)]
             self.failures.append(case)
         elif verdict.reason:
             self.reasons[f"{verdict.status}: {verdict.reason}"] += 1

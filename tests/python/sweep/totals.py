@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from .exemptions import Exemption
 from .record import Record
 from .verdict import PASSED, REFUSED, UNCOMPILED
 
@@ -13,20 +14,27 @@ MOST_EXEMPT = 0.03
 class Totals:
     """Sums records, with failures of exempt names apart."""
 
-    def __init__(self, kind: str, excused: dict[str, str]) -> None:
+    def __init__(self, kind: str, excused: dict[str, Exemption]) -> None:
         self.kind, self.excused, self.seconds = kind, excused, 0.0
         self.records: list[Record] = []
 
     def add(self, record: Record) -> None:
         self.records.append(record)
 
+    def is_excused(self, case: dict) -> bool:
+        return case["name"] in self.excused and self.excused[case["name"]].covers(case)
+
     @property
     def failures(self) -> list[dict]:
-        return [case for r in self.records if r.name not in self.excused for case in r.failures]
+        return [case for r in self.records for case in r.failures if not self.is_excused(case)]
+
+    @property
+    def excused_failures(self) -> list[dict]:
+        return [case for r in self.records for case in r.failures if self.is_excused(case)]
 
     @property
     def used_exemptions(self) -> dict[str, str]:
-        return {r.name: self.excused[r.name] for r in self.records if r.name in self.excused and r.failures}
+        return {case["name"]: self.excused[case["name"]].reason for case in self.excused_failures}
 
     @property
     def judged(self) -> list[Record]:
@@ -39,14 +47,14 @@ class Totals:
         return not self.failures and not self.too_many_exempt()
 
     def needless(self) -> list[str]:
-        """Exempt names all of whose samples passed."""
-        return [r.name for r in self.records if r.name in self.excused and r.statuses and not r.failures]
+        """Exempt names whose exempt samples all passed."""
+        used = self.used_exemptions
+        return [r.name for r in self.records if r.name in self.excused and r.statuses and r.name not in used]
 
     def table(self) -> list[tuple[str, str]]:
         sums = sum((r.statuses for r in self.records), Counter())
         stages = sum((r.stages for r in self.records), Counter())
-        exempt = Counter(self.excused[r.name] for r in self.records if r.name in self.used_exemptions)
-        exempt_samples = sum(len(r.failures) for r in self.records if r.name in self.excused)
+        exempt = Counter(self.used_exemptions.values())
         uncompiled = [r for r in self.records if r.statuses[UNCOMPILED]]
         rows = [
             (f"{self.kind}s in the database", str(len(self.records))),
@@ -57,7 +65,7 @@ class Totals:
             ("passed, ran uncompiled", f"{sums[UNCOMPILED]} (of {len(uncompiled)} {self.kind}s)"),
             ("  called again on other data", str(sum(r.again for r in self.records))),
             ("refused as they should be", str(sums[REFUSED])),
-            (f"{self.kind}s exempt", f"{len(self.used_exemptions)} ({exempt_samples} samples)"),
+            (f"{self.kind}s exempt", f"{len(self.used_exemptions)} ({len(self.excused_failures)} samples)"),
             *((f"  {reason}", str(count)) for reason, count in exempt.items()),
             ("failed", f"{len(self.failures)} (of {len({case['name'] for case in self.failures})} {self.kind}s)"),
             ("left out by the short form", str(sum(r.not_chosen for r in self.records))),
