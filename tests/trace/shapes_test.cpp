@@ -16,10 +16,12 @@ namespace {
 using samples::Sample;
 using torch::jit::Stack;
 
+using Family = std::vector<Sample> (*)();
 /// The same numbers in another layout or dtype.
 using Relayout = at::Tensor (*)(const at::Tensor&);
 
 at::Tensor transposed(const at::Tensor& t) { return t.dim() < 2 ? t : t.transpose(0, -1).contiguous().transpose(0, -1); }
+at::Tensor rotated(const at::Tensor& t) { return t.dim() < 3 ? t : t.movedim(-1, 0).contiguous().movedim(0, -1); }
 at::Tensor channels_last(const at::Tensor& t) {
   return t.dim() == 4 ? t.contiguous(at::MemoryFormat::ChannelsLast) : t.dim() == 5 ? t.contiguous(at::MemoryFormat::ChannelsLast3d) : t;
 }
@@ -54,10 +56,8 @@ Stack fill_defaults(const Sample& sample) {
 }
 
 /// All arguments re-laid, and each tensor argument alone.
-std::vector<Stack> variants(const Sample& sample) {
-  Stack stack = fill_defaults(sample);
-  std::vector<Stack> all;
-  for (Relayout relayout : {unchanged, transposed, channels_last, with_gaps, doubled, halved, expanded}) {
+void add_layouts(const Sample& sample, const Stack& stack, std::vector<Stack>& all) {
+  for (Relayout relayout : {unchanged, transposed, rotated, channels_last, with_gaps, doubled, halved, expanded}) {
     if (sample.op.starts_with("aten::_fused_") && relayout != unchanged && relayout != doubled && relayout != halved) continue;   // these kernels take dense tensors for granted
     Stack every;
     for (const c10::IValue& v : stack) every.push_back(map_tensors(v, relayout));
@@ -77,6 +77,36 @@ std::vector<Stack> variants(const Sample& sample) {
     for (size_t j = 0; j < stack.size(); ++j) one.push_back(map_tensors(stack[j], j == i ? all_alike : transposed));
     all.push_back(one);
   }
+}
+
+/// Families and operators whose kernels read beyond tensors that do not fit together.
+bool takes_sizes_for_granted(const Sample& sample, Family family) {
+  return family == samples::layers || family == samples::losses || sample.op.starts_with("aten::_embedding_bag") || sample.op.starts_with("aten::segment_reduce");
+}
+
+/// In every layout, as it is and, where kernels check what they are given, with one or two dimensions of all its tensors made 1: what kernels make of strides hangs on them.
+std::vector<Stack> variants(const Sample& sample, Family family) {
+  const Stack stack = fill_defaults(sample);
+  std::vector<Stack> all;
+  add_layouts(sample, stack, all);
+  if (takes_sizes_for_granted(sample, family)) return all;
+  constexpr int64_t most = 5;
+  for (int64_t first = 0; first < most; ++first)
+    for (int64_t second = first; second < most; ++second) {
+      Stack narrow;
+      bool changed = false;
+      for (const c10::IValue& v : stack)
+        narrow.push_back(map_tensors(v, [&](at::Tensor t) {
+          for (int64_t d : {first, second})
+            if (d < t.dim() && t.size(d) > 1) t = t.slice(d, 0, 1).contiguous(), changed = true;
+          return t;
+        }));
+      if (!changed) continue;
+      for (Relayout relayout : {unchanged, transposed, rotated, channels_last, with_gaps}) {
+        Stack& every = all.emplace_back();
+        for (const c10::IValue& v : narrow) every.push_back(map_tensors(v, relayout));
+      }
+    }
   return all;
 }
 
@@ -187,13 +217,12 @@ void check(const Sample& sample, const Stack& given, c10::Device device, Tally& 
   ++tally.calls;
 }
 
-using Family = std::vector<Sample> (*)();
 constexpr std::initializer_list<Family> families = {samples::pointwise, samples::reductions, samples::layers, samples::resampling, samples::indexing, samples::losses, samples::algebra, samples::others};
 
 Tally check_family(Family family, c10::Device device) {
   Tally tally;
   for (const Sample& sample : family())
-    for (const Stack& stack : variants(sample)) {
+    for (const Stack& stack : variants(sample, family)) {
       Stack placed;
       try {
         placed = on(device, sample, stack);

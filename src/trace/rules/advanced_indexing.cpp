@@ -56,14 +56,12 @@ Indices prepared(const ShapeCall& call, const Indexing& indexing) {
   return expanded;
 }
 
-/// Ones either side.
+/// Ones either side; their strides tell TensorIterator something where self has a one there too.
 at::Tensor placed(const at::Tensor& index, size_t before, size_t after) {
-  Dims sizes(before, 1), strides(before, 0);
+  Dims sizes(before, 1);
   sizes.append(index.sizes().begin(), index.sizes().end());
-  strides.append(index.strides().begin(), index.strides().end());
   sizes.append(after, 1);
-  strides.append(after, 0);
-  return make_meta(sizes, strides, at::kLong);
+  return index.reshape(sizes);
 }
 
 /// TensorIterator runs over self, which stands still along the dimensions that come in, and over the indices, which stand still along the others.
@@ -80,10 +78,6 @@ void index(ShapeCall& call) {
   sizes.append(indexing->broadcast.begin(), indexing->broadcast.end());
   strides.append(indexing->broadcast.size(), 0);
   stay(after);
-  bool plain = self.is_contiguous() && std::all_of(indexing->indices.begin(), indexing->indices.end(), [&](const at::Tensor& t) {
-    return t.is_contiguous() && t.sizes() == at::IntArrayRef(indexing->broadcast);
-  });
-  if (plain) return call.give(make_meta(sizes, self.scalar_type()));
   Indices operands{make_meta(sizes, strides, self.scalar_type())};
   for (const at::Tensor& t : prepared(call, *indexing)) operands.push_back(placed(t, before.size(), after.size()));
   call.give(iterated(self.scalar_type(), operands));

@@ -72,11 +72,19 @@ void permutation(ShapeCall& call) {
 }
 
 void flip(ShapeCall& call) { call.give(like(call.tensor(0))); }
-/// On the CPU the pieces along each dimension are concatenated, which keeps channels-last.
+/// On the CPU the two pieces along each dimension are concatenated, which keeps channels-last where both have them.
 void roll(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
+  const std::vector<int64_t> shifts = call.integers(1), dims = call.integers(2);
   if (self.numel() == 0) return call.give(like(self));
-  call.give(call.device.is_cpu() && !call.integers(2).empty() ? suggested_like(self) : contiguous_like(self));
+  if (!call.device.is_cpu() || dims.empty()) return call.give(contiguous_like(self));
+  if (shifts.size() != dims.size()) return;   // libtorch has the error for it
+  at::Tensor rolled = self;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t size = rolled.size(dims[i]), start = ((size - shifts[i]) % size + size) % size;
+    rolled = at::cat({rolled.narrow(dims[i], start, size - start), rolled.narrow(dims[i], 0, start)}, dims[i]);
+  }
+  call.give(rolled);
 }
 
 void rotate(ShapeCall& call) {

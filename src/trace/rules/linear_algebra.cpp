@@ -46,7 +46,6 @@ void singular_values(ShapeCall& call) {
 }
 
 void columns_like_third(ShapeCall& call) { call.give(column_major(call.tensor(2).sizes(), call.tensor(2).scalar_type())); }
-void contiguous_first(ShapeCall& call) { call.give(contiguous_like(call.tensor(0))); }
 
 /// The sizes of a right-hand side `b` of a system with matrices `a`, their batches broadcast.
 Dims solution_sizes(const at::Tensor& a, const at::Tensor& b) {
@@ -105,6 +104,12 @@ void pseudo_inverse(ShapeCall& call) {
   call.give(make_meta(sizes, self.scalar_type()));
 }
 
+/// Of 1 x 1 matrices libtorch takes the exponential element by element.
+void matrix_exponential(ShapeCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  call.give(self.numel() > 0 && self.size(-1) == 1 ? like(self) : contiguous_like(self));
+}
+
 constexpr Row rows[] = {
     {"aten::linalg_pinv.atol_rtol_tensor", pseudo_inverse},
     {"aten::cholesky", columns_like_first},
@@ -113,7 +118,7 @@ constexpr Row rows[] = {
     {"aten::_cholesky_solve_helper", columns_like_first},
     {"aten::linalg_eig", eigenpairs},
     {"aten::_linalg_eigvals", eigenvalues},
-    {"aten::linalg_matrix_exp", contiguous_first},
+    {"aten::linalg_matrix_exp", matrix_exponential},
     {"aten::geqrf", householder},
     {"aten::linalg_householder_product", columns_like_first},
     {"aten::_linalg_svd", singular_values},
