@@ -6,6 +6,7 @@
 namespace torch::nn {
 template <typename Contained>
 class ModuleHolder;
+class AnyModule;
 }
 namespace torch::jit {
 struct Module;
@@ -26,6 +27,8 @@ class CompiledFunction<R(Args...)> {
   using Result = std::remove_cvref_t<R>;
 
  public:
+  /// Of nothing yet: assign what `compile` returns; a call before that throws Error.
+  CompiledFunction() = default;
   template <class F>
   CompiledFunction(F fn, Options options) : state_(std::make_shared<State>(std::move(options), wrap(std::move(fn)))) {}
 
@@ -55,6 +58,7 @@ class CompiledFunction<R(Args...)> {
     return [shared = std::make_shared<F>(std::move(fn))](std::remove_cvref_t<Args>... args) -> Result { return (*shared)(std::forward<Args>(args)...); };
   }
   std::shared_ptr<detail::Function> find(Writer& writer, const std::remove_cvref_t<Args>&... args) const {
+    if (!state_) throw Error("a compiled function was called into which nothing was compiled; assign it what tandem::compile returns first");
     return detail::function_for(state_->variants, state_->invoke, writer, args...);
   }
 
@@ -99,11 +103,23 @@ void accept_holder(const torch::nn::ModuleHolder<Contained>*);
 template <class F>
 concept IsModule = std::is_same_v<std::remove_cvref_t<F>, torch::jit::Module> || requires(std::remove_cvref_t<F>* f) { accept_holder(f); };
 
+template <class F, class... A>
+concept GenericCall = requires { &F::template operator()<A...>; };
+/// One call operator that is a template, as of a lambda with `auto` parameters: asking whether it takes a Tensors would compile its body for one. Where it says that it returns Tensors, it may.
 template <class F>
-concept TensorsFunction = !IsModule<F> && std::is_invocable_r_v<Tensors, std::decay_t<F>&, const Tensors&>;
+concept IsGeneric = std::is_class_v<F> && !requires { &F::operator(); } &&
+                    ((GenericCall<F, at::Tensor> && !requires { requires std::is_same_v<Tensors, decltype(std::declval<F&>().template operator()<at::Tensor>(std::declval<at::Tensor>()))>; }) ||
+                     GenericCall<F, at::Tensor, at::Tensor> || GenericCall<F, at::Tensor, at::Tensor, at::Tensor> || GenericCall<F, at::Tensor, at::Tensor, at::Tensor, at::Tensor>);
+
+/// What has no signature that could be read.
+template <class F>
+concept HasNoSignature = std::is_member_function_pointer_v<std::decay_t<F>> || std::is_same_v<std::remove_cvref_t<F>, torch::nn::AnyModule> || (!IsModule<F> && IsGeneric<std::decay_t<F>>);
 
 template <class F>
-concept TypedFunction = !IsModule<F> && !TensorsFunction<F> && requires { typename SignatureOf<std::decay_t<F>>::type; };
+concept TensorsFunction = !IsModule<F> && !HasNoSignature<F> && std::is_invocable_r_v<Tensors, std::decay_t<F>&, const Tensors&>;
+
+template <class F>
+concept TypedFunction = !IsModule<F> && !HasNoSignature<F> && !TensorsFunction<F> && requires { typename SignatureOf<std::decay_t<F>>::type; };
 
 }  // namespace detail
 
@@ -123,6 +139,14 @@ template <detail::TypedFunction F>
 auto compile(F&& fn, Options options = {}) {
   using Signature = typename detail::SignatureOf<std::decay_t<F>>::type;
   return CompiledFunction<Signature>(std::decay_t<F>(std::forward<F>(fn)), std::move(options));
+}
+
+/// Says what to write instead.
+template <detail::HasNoSignature F>
+void compile(F&&, Options = {}) {
+  static_assert(!std::is_member_function_pointer_v<std::decay_t<F>>, "tandem::compile: a member function has no object; compile the module itself, or a lambda that calls it on one.");
+  static_assert(!std::is_same_v<std::remove_cvref_t<F>, torch::nn::AnyModule>, "tandem::compile: an AnyModule hides what its forward takes; compile the module that it holds, or a lambda that calls it.");
+  static_assert(!detail::IsGeneric<std::decay_t<F>>, "tandem::compile: auto parameters have no types to compile for; name them, as in [](const at::Tensor& x).");
 }
 
 }  // namespace tandem

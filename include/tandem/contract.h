@@ -26,12 +26,11 @@ struct InputRole {
   bool data_written = false;                ///< its elements change
   bool metadata_written = false;            ///< its sizes, strides or storage change
   bool write_kept = false;                  ///< the write is part of the forward graph, not of the epilogue
-  bool write_uncounted = false;             ///< no version is counted for it: running statistics, which libtorch writes silently
-  bool only_counted = false;                ///< a version is counted and nothing else happens to it: a view of it was given other sizes or strides
   bool write_recorded = false;              ///< autograd sees the write: gradients of the input flow through what was written
   bool starts_requiring_grad = false;       ///< requires_grad_() inside the function
   bool retains_grad = false;                ///< retain_grad() inside the function
   std::vector<ViewStep> metadata_steps;     ///< what changes its sizes and strides, in order: operators that write them
+  size_t versions = 0;                      ///< how many writes libtorch counts: none of running statistics, which it writes silently
   std::optional<size_t> view_of = {};       ///< shares written memory with other inputs: the graph takes the tensor that all of them are views of, this input
   size_t returned = 0;                      ///< data_written and not kept: which output of the forward graph holds the new contents
   /// Whether it requires grad when the function is done with it.

@@ -18,12 +18,20 @@ concept forward_takes = requires(Impl& module) { module.forward(std::declval<std
 template <class Impl>
 class CompiledModule {
  public:
+  /// Of nothing yet: assign what `compile` returns; a call before that throws Error.
+  CompiledModule() = default;
   CompiledModule(std::shared_ptr<Impl> module, Options options) : state_(std::make_shared<State>(std::move(module), std::move(options))) {}
 
   /// What the module's `forward` returns for these arguments; trailing ones that have defaults may be left out.
   template <class... Args>
     requires detail::forward_takes<Impl, Args...>
   auto operator()(Args&&... args) const {
+    return call(static_cast<const std::decay_t<Args>&>(args)...);
+  }
+  /// The same, for code that calls modules so; `->forward` is the module's own, uncompiled.
+  template <class... Args>
+    requires detail::forward_takes<Impl, Args...>
+  auto forward(Args&&... args) const {
     return call(static_cast<const std::decay_t<Args>&>(args)...);
   }
   /// Traces and compiles for these arguments without running, and says what came of it.
@@ -37,8 +45,8 @@ class CompiledModule {
 
   Impl* operator->() const { return get(); }
   Impl& operator*() const { return *get(); }
-  Impl* get() const { return state_->module.get(); }
-  const std::shared_ptr<Impl>& ptr() const { return state_->module; }
+  Impl* get() const { return state_ ? state_->module.get() : nullptr; }
+  std::shared_ptr<Impl> ptr() const { return state_ ? state_->module : nullptr; }
 
  private:
   struct State {
@@ -61,6 +69,7 @@ class CompiledModule {
   }
   template <class... Values>
   std::shared_ptr<detail::Function> find(Writer& writer, const Values&... values) const {
+    if (!state_) throw Error("a compiled module was called into which nothing was compiled; assign it what tandem::compile returns first");
     // forward may be a template: calls with other types are other programs.
     static const std::string types = typeid(std::tuple<Values...>).name();
     writer.rest = types;

@@ -21,19 +21,23 @@ PythonCallable::PythonCallable(py::object original, py::list roots, Options opti
 
 py::object PythonCallable::call(const py::args& args, const py::kwargs& kwargs) {
   // Inside another trace a compiled function is the function that it was made of.
-  if (Tracer::current() || Watcher::current() || !why_not().empty()) return original_.function(*args, **kwargs);
+  if (Tracer::current() || Watcher::current()) return original_.function(*args, **kwargs);
+  if (const std::string reason = why_not(); !reason.empty()) return leave_to_original(reason, args, kwargs);
   Writer writer(interned_);
   write(writer, args, kwargs);
-  if (!writer.eager_reason.empty()) {
-    log("compile", options_.name + ": runs as it is: " + writer.eager_reason);
-    return original_.function(*args, **kwargs);
-  }
+  if (!writer.eager_reason.empty()) return leave_to_original(writer.eager_reason, args, kwargs);
   const Variant* variant = find(writer);
   if (!variant && !is_worth_compiling(writer)) return run_uncompiled(writer, args, kwargs);
   if (!variant) variant = add(writer, args, kwargs);
   const auto function = variant->function;   // other threads may drop the variant
   PythonCall running(original_, args, kwargs, writer, variant->reads);
   return running.finish(run_without_gil([&] { return detail::call(*function, writer.tensors); }));
+}
+
+py::object PythonCallable::leave_to_original(const std::string& reason, const py::args& args, const py::kwargs& kwargs) {
+  count("ran_uncompiled");
+  log("compile", options_.name + ": runs as it is: " + reason);
+  return original_.function(*args, **kwargs);
 }
 
 Explanation PythonCallable::explain(const py::args& args, const py::kwargs& kwargs) {

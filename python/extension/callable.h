@@ -52,6 +52,7 @@ class PythonCallable {
   std::vector<std::string> name_arguments(const py::args& args, const py::kwargs& kwargs);
   std::string why_not() const;
   bool is_worth_compiling(const Writer& writer);
+  py::object leave_to_original(const std::string& reason, const py::args& args, const py::kwargs& kwargs);
   py::object run_uncompiled(const Writer& writer, const py::args& args, const py::kwargs& kwargs);
   /// What the user calls the part of the key that is another than in the last call which was not compiled.
   std::string what_changed(const Writer& writer, const py::args& args, const py::kwargs& kwargs);

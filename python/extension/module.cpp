@@ -8,6 +8,7 @@
 #include <tandem/passes.h>
 
 #include "graphs.h"
+#include "numbers.h"
 #include "program.h"
 #include "trace/failure.h"
 #include "trace/tracer.h"
@@ -93,5 +94,6 @@ PYBIND11_MODULE(_C, m) {
   m.def("backends", &backends);
   m.def("refuse", [](const std::string& reason) { refuse_for_good(reason); }, "Ends the trace that this thread is in: the function runs as it is.");
   m.def("refuse_once", [](const std::string& reason) { refuse<KeepsState>(reason); }, "The same, and it may be traced again at its next call.");
+  bind_numbers(m);
   m.def("is_tracing", [] { return Tracer::current() != nullptr; });
 }

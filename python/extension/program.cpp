@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "compiling.h"
 #include "ownership.h"
 #include "trace/failure.h"
 #include "trace/refuse.h"
@@ -26,7 +27,7 @@ class WithoutSavedTensorHooks {
   at::impl::SavedTensorDefaultHooksTLS outer_;
 };
 
-/// Dynamo compiles what Python calls, and would be given fakes.
+/// Dynamo compiles what Python calls: it would be given fakes, and what it does meanwhile is none of the program's operators.
 class WithoutDynamo {
  public:
   WithoutDynamo() : outer_(set(py::none())) {}
@@ -40,20 +41,9 @@ class WithoutDynamo {
   py::object outer_;
 };
 
-/// Programs that ask torch.compiler.is_compiling() are told so.
-class Compiling {
- public:
-  Compiling() { tell("enter"); }
-  ~Compiling() {
-    py::error_scope error;                   // that is on its way
-    tell("leave");
-  }
-
- private:
-  static void tell(const char* what) {
-    static PyObject* const module = py::module_::import("tandem._compiling").release().ptr();
-    py::handle(module).attr(what)();
-  }
+/// A program that may not fail when nobody tells it that it is compiled.
+struct FailsWhenTold : TraceAgain {
+  using TraceAgain::TraceAgain;
 };
 
 /// Whether the engine compares this call of the original with what it recorded.
@@ -62,11 +52,12 @@ bool is_watched() { return Watcher::current() != nullptr; }
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Python turns our errors into its own, and programs may catch those; what cannot be traced stays refused.
-py::object run_on_fakes(const Original& original, const py::tuple& args, const py::dict& kwargs, std::vector<RanCode>& ran) {
+py::object run_on_fakes(const Original& original, const py::tuple& args, const py::dict& kwargs, std::vector<RanCode>& ran, bool is_told) {
   last_failure() = nullptr;
   WithoutSavedTensorHooks hidden;
   WithoutDynamo undisturbed;
-  Compiling compiling;
+  std::optional<Compiling> compiling;
+  if (is_told) compiling.emplace();
   py::object result;
   try {
     RunningCode running(ran);
@@ -76,8 +67,9 @@ py::object run_on_fakes(const Original& original, const py::tuple& args, const p
     if (error.matches(PyExc_RuntimeError) && asks_for_data(error.what())) refuse_data_access();
     if (error.matches(PyExc_RuntimeError) && std::string_view(error.what()).find("DispatchKey Fake") != std::string_view::npos)
       throw RunEagerly("the function calls something that makes tensors by the kind of another one (new_tensor, new)");
+    if (is_told && asked_whether_compiling(ran)) throw FailsWhenTold("it raised " + first_line(error.what()) + " where it was told that it is compiled");
     if (original.must_compile || !error.matches(PyExc_Exception)) throw;
-    // The original fails too, with what it does before that; or it would not have, had nobody told it that it is compiled.
+    // The original fails too, with what it does before that.
     throw KeepsState("it raised " + first_line(error.what()) + " while it was traced");
   }
   rethrow_refusal();
@@ -173,8 +165,9 @@ Surroundings PythonCall::surroundings() const {
 }
 
 void PythonCall::run_original() {
+  WithoutDynamo undisturbed;
   std::optional<Compiling> compiling;
-  if (is_watched()) compiling.emplace();
+  if (is_watched() && reads_->is_told) compiling.emplace();
   result_ = original_.function(*args_, **kwargs_);
 }
 
@@ -197,6 +190,7 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
   }
   const Surroundings surroundings = this->surroundings();
   const HostRandomness randomness(surroundings.generators());
+  Tracer::current()->remember_gradients(surroundings.leaves());
   py::object result;
   std::string variable;
   Surroundings::Restored restored;
@@ -205,8 +199,14 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
     OwnContext context;
     GuardedOutput output;
     surroundings.guard_iterators();
-    result = run_on_fakes(original_, args, kwargs, ran);
+    result = run_on_fakes(original_, args, kwargs, ran, reads_->is_told);
     variable = context.changed();
+  } catch (const FailsWhenTold&) {
+    py::error_scope error;                   // that is on its way
+    surroundings.restore();
+    randomness.restore();
+    reads_->is_told = false;
+    throw;
   } catch (...) {
     py::error_scope error;                   // that is on its way
     restored = surroundings.restore();
@@ -214,6 +214,7 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
     note_reads(ran, restored.changes);
     throw;
   }
+  if (reads_->is_told) Tracer::current()->run_backwards_within(compiling_anywhere);
   restored = surroundings.restore();
   const std::string drawn = randomness.restore();
   note_reads(ran, restored.changes);

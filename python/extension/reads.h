@@ -84,6 +84,9 @@ class Reads {
 
   int visit(visitproc visit, void* argument) const;
 
+  /// torch.compiler.is_compiling() is one thing that code reads: false for a program that fails where it is true.
+  bool is_told = true;
+
  private:
   friend class ReadsWalk;
   /// The first that is another than it was, or null.

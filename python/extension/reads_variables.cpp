@@ -39,7 +39,7 @@ void ReadsWalk::mention_globals() {
     const bool is_users = is_user_module_name(module_name_of(ran.globals.ptr()));
     const std::vector<PyObject*> attributes = attribute_names(ran.code.ptr());
     registers_hooks_ = registers_hooks_ || (is_users && std::any_of(attributes.begin(), attributes.end(), registers_hook));
-    asks_for_gradients_ = asks_for_gradients_ || (is_users && std::find(attributes.begin(), attributes.end(), gradient) != attributes.end());
+    asks_for_gradients_ = asks_for_gradients_ || std::find(attributes.begin(), attributes.end(), gradient) != attributes.end();   // optimisers of torch's do too
     std::unordered_set<PyObject*> modules;
     std::vector<PyObject*> variables = global_names(ran.code.ptr());
     if (is_users && std::find(variables.begin(), variables.end(), globals) != variables.end()) variables.insert(variables.end(), attributes.begin(), attributes.end());
@@ -121,6 +121,7 @@ void Reads::note(const std::vector<RanCode>& ran, const std::vector<py::object>&
     std::unordered_set<PyObject*> known;
     for (const RanCode& code : codes)
       if (known.insert(code.code.ptr()).second) next.ran_.push_back(code);
+    next.is_told = is_told;
     next.changed_ = changed_;
     next.changed_.insert(changed.begin(), changed.end());
     next.names_.insert(of_modules.begin(), of_modules.end());

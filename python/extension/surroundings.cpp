@@ -120,7 +120,10 @@ void Surroundings::walk_globals(PyObject* dict, const Names& mentioned, int dept
 
 void Surroundings::walk_instance(PyObject* object, uint32_t place) {
   PyTypeObject* type = Py_TYPE(object);
-  if (THPVariable_Check(object)) return keep_bare(object, place);
+  if (THPVariable_Check(object)) {
+    if (const at::Tensor& tensor = THPVariable_Unpack(object); tensor.requires_grad() && tensor.is_leaf()) leaves_.push_back(tensor);
+    return keep_bare(object, place);
+  }
   if (is_random_generator(object)) generators_.push_back(py::reinterpret_borrow<py::object>(object));
   if (!keeps_state(type)) return;
   auto attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));

@@ -32,6 +32,9 @@ class Surroundings {
   /// Whether this object is part of it.
   bool has(PyObject* object) const { return seen_.contains(object); }
 
+  /// Tensors in which gradients gather.
+  const Tensors& leaves() const { return leaves_; }
+
   /// Generators of random numbers among it: objects of Python's random module and of NumPy's.
   const std::vector<py::object>& generators() const { return generators_; }
 
@@ -100,6 +103,7 @@ class Surroundings {
   std::vector<Iterator> iterators_;
   py::dict modules_;                         ///< that were imported already
   std::vector<py::object> generators_;
+  Tensors leaves_;
   std::unordered_set<const void*> seen_;
   std::unordered_map<PyTypeObject*, bool> types_;
   std::unordered_map<PyObject*, bool> codes_;

@@ -15,6 +15,7 @@ namespace {
 
 /// Raised as RunEagerly is: there is nothing to export.
 void refuse_state(const Traced& traced) {
+  if (!traced.gradients.empty()) throw RunEagerly("the function changes the gradient of a tensor that it captured");
   if (traced.kept.empty()) return;
   give_data(*traced.tracer, traced.kept);
   throw RunEagerly("the function keeps " + describe_kept(traced) + ", beyond the call");

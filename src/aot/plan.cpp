@@ -28,6 +28,7 @@ class Planner {
     for (const at::Tensor& output : traced_.outputs) plan_output(output);
     order_output_steps();
     find_differentiable();
+    plan_.gradients = traced_.gradients;
     return std::move(plan_);
   }
 
@@ -39,10 +40,7 @@ class Planner {
       if (facts(node.op).changes_metadata)
         for (const auto& [before, after] : node.writes) reshaped_.insert(trace_.meta(before).storage);
       if (node.writes.empty() || facts(node.op).changes_metadata) continue;
-      for (const auto& [before, after] : node.writes) {
-        written_.insert(trace_.meta(before).storage);
-        if (facts(node.op).counts_writes) counted_.insert(trace_.meta(before).storage);
-      }
+      for (const auto& [before, after] : node.writes) written_.insert(trace_.meta(before).storage);
     }
   }
 
@@ -66,7 +64,7 @@ class Planner {
     role.captured = input.captured;
     role.requires_grad = input.leaf.requires_grad();
     role.data_written = written_.count(trace_.meta(input.value).storage) > 0;
-    role.write_uncounted = role.data_written && !counted_.count(trace_.meta(input.value).storage);
+    role.versions = version_of(input.visible) - input.version;
     Value last = tracer_.value_of(input.visible);
     if (role.data_written && at::has_internal_overlap(input.real) == at::MemOverlap::Yes)
       throw RunEagerly(role.name + " is written and holds one element in several places");
@@ -76,7 +74,6 @@ class Planner {
     role.metadata_written = !role.metadata_steps.empty();
     // The node that gathers a leaf's gradient knows the leaf's sizes from when it is first used.
     if (role.metadata_written && input.real.requires_grad() && input.real.is_leaf()) throw RunEagerly(role.name + " is a leaf that requires grad and gets other sizes or strides");
-    role.only_counted = !role.data_written && !role.metadata_written && reshaped_.count(trace_.meta(input.value).storage) > 0;
     role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
     role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
     // Eager takes the gradient through the view's base, in another layout, which sums are rounded by.
@@ -92,7 +89,8 @@ class Planner {
       role.returned = plan_.returned.size();
       plan_.returned.push_back(input.visible);
     }
-    if ((role.write_kept && !role.write_uncounted) || role.only_counted)
+    const bool is_only_counted = !role.data_written && !role.metadata_written;
+    if (role.versions > 0 && (role.write_kept || is_only_counted))
       (read_first_.count(trace_.meta(input.value).storage) ? plan_.counted_after : plan_.counted_before).push_back(index);
     if (role.requires_grad) plan_.gradient_inputs.push_back(index);
     plan_.contract.inputs.push_back(std::move(role));
@@ -142,6 +140,9 @@ class Planner {
     role.view_of = member.base;
     role.metadata_steps = metadata_steps(traced_, member.value, tracer_.value_of(member.fake));
     role.metadata_written = !role.metadata_steps.empty();
+    // They count when the member's own sizes and strides change, and its versions are the base's.
+    size_t& versions = plan_.contract.inputs[member.base].versions;
+    versions -= std::min(versions, role.metadata_steps.size());
     role.write_recorded = member.fake.requires_grad();
     role.retains_grad = member.fake.retains_grad();
     if (member.requires_grad != member.fake.requires_grad() && !plan_.contract.inputs[member.base].write_recorded)
@@ -248,6 +249,7 @@ class Planner {
     const std::vector<at::Tensor>& together = outputs_on_[storage_of(output)];
     at::Tensor base = together.size() > 1 ? base_of(together) : is_untracked_view(output) ? base_of({output, at::Tensor(output._base())}) : output;
     role.base = returned(base);
+    note_versions(role.base);
     role.source = output.is_same(base) ? OutputSource::Fresh : OutputSource::ViewOfOutput;
     if (role.source == OutputSource::Fresh) return;
     auto steps = view_steps(trace_, links_, tracer_.value_of(base), role.value);
@@ -289,6 +291,12 @@ class Planner {
     for (const auto& [value, step] : made) plan_.output_steps.push_back(step);
   }
 
+  void note_versions(size_t result) {
+    const uint32_t version = version_of(plan_.returned[result]);
+    auto& noted = plan_.written_results;
+    if (version > 0 && std::none_of(noted.begin(), noted.end(), [&](const auto& other) { return other.first == result; })) noted.emplace_back(result, version);
+  }
+
   size_t returned(const at::Tensor& fake) {
     for (size_t i = 0; i < plan_.returned.size(); ++i)
       if (plan_.returned[i].is_same(fake)) return i;
@@ -310,6 +318,7 @@ class Planner {
     if (!plan_.tangent_sources.empty() && plan_.gradient_inputs.empty()) throw RunEagerly("an output requires grad although no input does");
     for (const at::Tensor& source : plan_.tangent_sources) plan_.contract.tangents.push_back(tracer_.value_of(source));
     plan_.unreached = unreached_inputs(traced_, plan_);
+    plan_.saving = saving_nodes(tracer_, plan_.tangent_sources, plan_.gradient_inputs);
   }
 
   /// Contents written behind autograd's back have no gradient of their own.
@@ -325,7 +334,7 @@ class Planner {
   const std::vector<std::string>& names_;
   const bool keep_;
   const std::vector<ViewLink> links_;
-  std::set<int32_t> written_, counted_;      ///< storages that the forward writes; those of them whose versions libtorch counts
+  std::set<int32_t> written_;                ///< storages that the forward writes
   std::set<int32_t> reshaped_;               ///< storages of which some view got other sizes or strides in place
   std::set<int32_t> read_first_;             ///< storages that the forward reads before any of that
   std::set<int32_t> on_inputs_;

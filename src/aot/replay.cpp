@@ -72,10 +72,16 @@ class Replay {
   c10::IValue boxed(const Operand& operand, const c10::Argument& argument) {
     if (auto* constant = std::get_if<c10::IValue>(&operand)) return *constant;
     if (auto* value = std::get_if<Value>(&operand)) {
+      if (*value && is_number(*argument.type())) return at(*value).item();
       if (*value) return read(*value);
       return is_optional(argument) ? c10::IValue() : c10::IValue(at::Tensor());
     }
     const auto& values = std::get<std::vector<Value>>(operand);
+    if (is_list_of_numbers(*argument.type())) {
+      c10::List<at::Scalar> list;
+      for (Value value : values) list.push_back(at(value).item());
+      return list;
+    }
     if (!is_list_of_optionals(argument)) {
       c10::List<at::Tensor> list;
       for (Value value : values) list.push_back(value ? read(value) : at::Tensor());
@@ -199,6 +205,10 @@ Tensors replay(const Traced& traced) {
   for (const at::Tensor& output : traced.outputs) outputs.push_back(finished(output));
   for (const TracedInput& input : tracer.inputs())
     if (at::Tensor real = input.real; input.visible.is_leaf() && input.visible.requires_grad() && !input.required_grad) real.requires_grad_();
+  for (const TracedInput& input : tracer.inputs())
+    for (const TracedGradient& gradient : traced.gradients)
+      if (gradient.leaf == input.value) input.real.mutable_grad() = gradient.output ? outputs[*gradient.output] : at::Tensor();
+  outputs.resize(outputs.size() - count_gradients(traced.gradients));
   for (const FakePtr& fake : traced.kept) fake->become(finished(at::Tensor(fake)));
   return outputs;
 }

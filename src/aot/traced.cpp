@@ -18,45 +18,46 @@
 namespace tandem {
 namespace {
 
-/// What operators do not change of some leaves and of what arguments are views of, as it is now.
-class Surroundings {
+/// Whether what arguments are views of requires grad, as it is now: a capture may be changed before it is met.
+class BasesOfArguments {
  public:
-  Surroundings(const Tensors& leaves, const Tensors& arguments) {
-    for (const at::Tensor& leaf : leaves) keep(leaf);
+  explicit BasesOfArguments(const Tensors& arguments) {
     for (const at::Tensor& argument : arguments)
-      if (argument.defined() && argument.is_view()) keep(at::Tensor(argument._base()));
+      if (argument.defined() && argument.is_view() && argument._base().is_leaf()) kept_.emplace_back(argument._base(), argument._base().requires_grad());
   }
-  /// What had to be put back, or nothing.
-  std::string restore() const {
-    std::string changed;
-    for (const auto& [leaf, requires_grad, gradient] : kept_) {
-      if (leaf.requires_grad() != requires_grad) {
-        leaf.set_requires_grad(requires_grad);
-        changed = "requires_grad";
-      }
-      if (!leaf.grad().is_same(gradient)) {
-        leaf.mutable_grad() = gradient;
-        changed = "the gradient";
-      }
+  /// Whether one had to be put back.
+  bool restore() const {
+    bool changed = false;
+    for (const auto& [base, requires_grad] : kept_) {
+      if (base.requires_grad() == requires_grad) continue;
+      base.set_requires_grad(requires_grad);
+      changed = true;
     }
     return changed;
   }
 
  private:
-  struct Kept {
-    at::Tensor leaf;
-    bool requires_grad;
-    at::Tensor gradient;
-  };
-  void keep(const at::Tensor& leaf) {
-    if (leaf.is_leaf()) kept_.push_back({leaf, leaf.requires_grad(), leaf.grad()});
-  }
-
-  std::vector<Kept> kept_;
+  std::vector<std::pair<at::Tensor, bool>> kept_;
 };
 
+/// Captured leaves have the gradients again that they had; what the program put there goes out of the trace as one more output.
+void take_gradients(Traced& traced) {
+  for (const at::Tensor& leaf : traced.tracer->leaves_with_other_gradients()) traced.tracer->twin(leaf);
+  for (const TracedInput& input : traced.tracer->inputs()) {
+    if (!input.captured || !input.real.defined() || !input.real.is_leaf()) continue;
+    at::Tensor& gradient = input.real.mutable_grad();
+    if (gradient.is_same(input.grad) || (gradient.defined() && !as_fake(gradient))) continue;
+    TracedGradient& taken = traced.gradients.emplace_back(input.value);
+    if (gradient.defined()) {
+      taken.output = traced.outputs.size();
+      traced.outputs.push_back(gradient);
+    }
+    gradient = input.grad;
+  }
+}
+
 /// Captured tensors as they were before the program asked them to require grad or set their gradients; empty when it did neither.
-std::string give_back_captures(const Tracer& tracer, const Surroundings& surroundings) {
+std::string give_back_captures(const Tracer& tracer, const BasesOfArguments& bases) {
   std::string changed;
   for (const TracedInput& input : tracer.inputs()) {
     if (!input.captured || !input.real.defined() || !input.real.is_leaf()) continue;
@@ -69,9 +70,8 @@ std::string give_back_captures(const Tracer& tracer, const Surroundings& surroun
       changed = "the gradient";
     }
   }
-  // Last, since a capture may have been changed before it was met.
-  const std::string others = surroundings.restore();
-  return others.empty() ? changed : others;
+  if (bases.restore()) changed = "requires_grad";
+  return tracer.restore_gradients() ? "the gradient" : changed;
 }
 
 /// What a program does to its inputs besides operators: seen afterwards, and left to eager.
@@ -85,8 +85,8 @@ void refuse_unseen_effects(const Tracer& tracer, const TracedInput& input) {
 }
 
 /// Views of a captured tensor require grad with it, so all captures are given back before anything is looked at.
-void refuse_unseen_effects(const Tracer& tracer, const Surroundings& surroundings) {
-  if (std::string changed = give_back_captures(tracer, surroundings); !changed.empty()) throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
+void refuse_unseen_effects(const Tracer& tracer, const BasesOfArguments& bases) {
+  if (std::string changed = give_back_captures(tracer, bases); !changed.empty()) throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
   for (const TracedInput& input : tracer.inputs()) refuse_unseen_effects(tracer, input);
 }
 
@@ -169,17 +169,21 @@ void run_traced(const detail::Program& program, Traced& traced) {
       traced.outputs.push_back(!output.defined() || as_fake(output) ? std::move(output) : tracer.twin(output));
   });
   at::autocast::clear_cache();
+  take_gradients(traced);
 }
 
 /// Contexts of custom functions and hooks own fakes as well, and go with the history that they belong to: so the program is traced once more, and the history dropped.
-bool outlives_its_history(const detail::Program& program, const Tensors& arguments) {
+bool outlives_its_history(const detail::Program& program, const Tensors& arguments, const Tensors& leaves) {
   Traced traced;
   traced.tracer = std::make_unique<Tracer>(false);
   traced.arguments = traced.tracer->add_arguments(arguments);
+  traced.tracer->remember_gradients(leaves);
+  const BasesOfArguments bases(arguments);
   try {
     run_traced(program, traced);
   } catch (const Error&) {
     // It comes upon what the first trace left.
+    give_back_captures(*traced.tracer, bases);
     leave_no_fakes(traced, nullptr);
     return true;
   }
@@ -193,26 +197,25 @@ bool outlives_its_history(const detail::Program& program, const Tensors& argumen
 }
 
 /// What owns a fake besides the trace is the program's state, unless it is garbage or belongs to the history.
-void find_kept(const detail::Program& program, const Tensors& arguments, Traced& traced, const std::vector<TracedMember>* members) {
-  traced.kept = traced.tracer->owned_by_program(references_of(traced, members));
+void find_kept(const detail::Program& program, const Tensors& arguments, Traced& traced, const TraceRequest& request) {
+  traced.kept = traced.tracer->owned_by_program(references_of(traced, request.members));
   if (traced.kept.empty()) return;
   if (drop_garbage()) {
     traced.kept.clear();
     drop_garbage()();
-    traced.kept = traced.tracer->owned_by_program(references_of(traced, members));
+    traced.kept = traced.tracer->owned_by_program(references_of(traced, request.members));
   }
-  if (!traced.kept.empty() && !members && owns_fakes_in_its_history(traced) && !outlives_its_history(program, arguments)) traced.kept.clear();
+  if (!traced.kept.empty() && !request.members && owns_fakes_in_its_history(traced) && !outlives_its_history(program, arguments, request.leaves)) traced.kept.clear();
 }
 
-}  // namespace
-
-Traced trace_forward(const detail::Program& program, const Tensors& arguments, const TraceRequest& request) {
+Traced trace_once(const detail::Program& program, const Tensors& arguments, const TraceRequest& request) {
   if (!request.is_check) count("trace");
   Traced traced;
   traced.tracer = std::make_unique<Tracer>(request.record_locations);
   Tracer& tracer = *traced.tracer;
   traced.arguments = tracer.add_arguments(arguments);
-  const Surroundings surroundings(request.leaves, arguments);
+  tracer.remember_gradients(request.leaves);
+  const BasesOfArguments bases(arguments);
   SeedWatch seeds(arguments);
   tracer.ask_for_seeds(&seeds);
   try {
@@ -220,26 +223,40 @@ Traced trace_forward(const detail::Program& program, const Tensors& arguments, c
     for (const at::Tensor& output : traced.outputs)
       if (output.defined()) tracer.settle_output(output);
   } catch (...) {
-    give_back_captures(tracer, surroundings);
+    give_back_captures(tracer, bases);
     leave_no_fakes(traced, request.members);
     throw;
   }
   tracer.ask_for_seeds(nullptr);
   tracer.leave_outside_histories();
   traced.forward_nodes = tracer.graph().nodes().size();
-  find_kept(program, arguments, traced, request.members);
+  find_kept(program, arguments, traced, request);
   try {
     if (seeds.was_set()) throw RunEagerly("the function seeds a random number generator, or sets its state");
-    refuse_unseen_effects(tracer, surroundings);
+    refuse_unseen_effects(tracer, bases);
     refuse_views_that_start_to_require_grad(tracer);
     if (traced.kept.empty()) settle_histories(traced);
     else tracer.take_snapshots();
   } catch (...) {
-    give_back_captures(tracer, surroundings);
+    give_back_captures(tracer, bases);
     give_data(tracer, traced.kept);
     throw;
   }
   return traced;
+}
+
+}  // namespace
+
+Traced trace_forward(const detail::Program& program, const Tensors& arguments, const TraceRequest& request) {
+  try {
+    return trace_once(program, arguments, request);
+  } catch (const TraceAgain&) {
+    return trace_once(program, arguments, request);
+  }
+}
+
+size_t count_gradients(const std::vector<TracedGradient>& gradients) {
+  return size_t(std::count_if(gradients.begin(), gradients.end(), [](const TracedGradient& gradient) { return gradient.output.has_value(); }));
 }
 
 Tensors ends_of(const Traced& traced) {

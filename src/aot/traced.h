@@ -3,6 +3,7 @@
 
 #include <tandem/compiled.h>
 
+#include "aot/saving.h"
 #include "trace/tracer.h"
 
 namespace tandem {
@@ -16,6 +17,13 @@ struct TracedMember {
   size_t base = 0;                           ///< which input
 };
 
+/// What becomes of the gradient that gathers in a captured leaf.
+struct TracedGradient {
+  Value leaf;                                ///< as it went in
+  std::optional<size_t> output = {};         ///< which output is its gradient from now on; nothing: it has none
+  friend bool operator==(const TracedGradient&, const TracedGradient&) = default;
+};
+
 /// Some inputs overlap in memory that the function writes.
 struct OverlappingWrites : RunEagerly {
   OverlappingWrites(const std::string& what, std::vector<std::vector<size_t>> inputs) : RunEagerly(what), inputs(std::move(inputs)) {}
@@ -26,7 +34,8 @@ struct OverlappingWrites : RunEagerly {
 struct Traced {
   std::unique_ptr<Tracer> tracer;
   Tensors arguments;                         ///< a fake per argument, undefined where the argument is
-  Tensors outputs;                           ///< as the program returned them
+  Tensors outputs;                           ///< as the program returned them, and behind them gradients that it put into captured leaves
+  std::vector<TracedGradient> gradients = {};   ///< that are others than before
   std::shared_ptr<const void> structure;
   size_t forward_nodes = 0;
   std::vector<TracedMember> members = {};
@@ -43,6 +52,9 @@ struct TraceRequest {
 
 /// Runs `program` once on fakes of `arguments`, in the modes of the calling thread. Real tensors, generators and the program's captures stay as they were.
 Traced trace_forward(const detail::Program& program, const Tensors& arguments, const TraceRequest& request = {});
+
+/// How many of the outputs are gradients of captured leaves.
+size_t count_gradients(const std::vector<TracedGradient>& gradients);
 
 /// Where the histories of a traced function end: what it returned, kept and was given, and the tensors that these are views of. A view that was made under no_grad has no
 /// history of its own, and its base has one.
@@ -67,10 +79,13 @@ struct Plan {
   Tensors tangent_sources;                   ///< the fakes that tangents belong to: differentiable ones of `returned`, then views of inputs
   std::vector<size_t> gradient_inputs;       ///< inputs that gradients are taken of
   std::vector<size_t> unreached;             ///< places in `gradient_inputs` that no output leads to; a derivative of higher order may
+  std::vector<Between> saving = {};          ///< between `tangent_sources` and `gradient_inputs`: what a backward uses up
   std::vector<Value> kept_writes;
   /// Inputs whose writes autograd does not see but must count: before the histories of inputs are read, or after. A view's history is another one once its base's version has
   /// changed, and the backward leads to the one that the program read.
   std::vector<size_t> counted_before, counted_after;
+  std::vector<std::pair<size_t, uint32_t>> written_results;   ///< those of `returned` that the caller gets and that were written behind being made, with their versions
+  std::vector<TracedGradient> gradients;
   std::vector<OutputStep> output_steps;      ///< in the order in which the program took them, since autograd adds gradients in the order of its nodes
 };
 

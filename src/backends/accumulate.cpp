@@ -54,14 +54,14 @@ InPlaceAdds::InPlaceAdds(const Graph& graph, const std::vector<int32_t>& last_re
     const Node& node = graph.nodes()[i];
     if (node.op != add) continue;
     auto *left = std::get_if<Value>(&node.arguments[0]), *right = std::get_if<Value>(&node.arguments[1]), *result = std::get_if<Value>(&node.results[0]);
-    if (!left || !right || !*left || !*right || !*result || *left == *right) continue;
-    const c10::IValue& alpha = std::get<c10::IValue>(node.arguments[2]);
+    auto* alpha = std::get_if<c10::IValue>(&node.arguments[2]);
+    if (!left || !right || !alpha || !*left || !*right || !*result || *left == *right) continue;
     auto may_take = [&](Value v) {
       const TensorMeta& meta = graph.meta(v);
       return last_read[v.id] == int32_t(i) && meta.storage >= 0 && !foreign.contains(meta.storage) && holds_result(meta, graph.meta(*result));
     };
     if (may_take(*left)) targets_[i] = 0;
-    else if (may_take(*right) && alpha.isInt() && alpha.toInt() == 1) targets_[i] = 1;
+    else if (may_take(*right) && alpha->isInt() && alpha->toInt() == 1) targets_[i] = 1;
   }
 }
 

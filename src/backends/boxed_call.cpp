@@ -27,6 +27,12 @@ c10::IValue box(const std::vector<TensorSlot>& slots, bool of_optionals, at::Ten
   return list;
 }
 
+c10::IValue box_numbers(const std::vector<TensorSlot>& slots, at::Tensor* registers) {
+  c10::List<at::Scalar> list;
+  for (const TensorSlot& slot : slots) list.push_back(slot.take(registers).item());
+  return list;
+}
+
 at::Tensor unbox(c10::IValue&& value) { return value.isTensor() ? std::move(value).toTensor() : at::Tensor(); }
 
 void store(const std::vector<int32_t>& slots, const c10::IValue& value, at::Tensor* registers) {
@@ -41,6 +47,7 @@ class BoxedCall final : public Call {
     for (const c10::Argument& argument : site_.op.schema().arguments()) {
       of_optionals_.push_back(is_list_of_optionals(argument));
       optional_.push_back(is_optional(argument));
+      number_.push_back(is_number(*argument.type()) || is_list_of_numbers(*argument.type()));
     }
   }
 
@@ -56,8 +63,9 @@ class BoxedCall final : public Call {
   void push_arguments(at::Tensor* registers, torch::jit::Stack& stack) const {
     for (size_t i = 0; i < site_.arguments.size(); ++i) {
       const ArgumentSlot& argument = site_.arguments[i];
-      if (auto* slot = std::get_if<TensorSlot>(&argument)) stack.push_back(box(*slot, optional_[i], registers));
-      else if (auto* constant = std::get_if<c10::IValue>(&argument)) stack.push_back(*constant);
+      if (auto* constant = std::get_if<c10::IValue>(&argument)) stack.push_back(*constant);
+      else if (auto* slot = std::get_if<TensorSlot>(&argument)) stack.push_back(number_[i] ? c10::IValue(slot->take(registers).item()) : box(*slot, optional_[i], registers));
+      else if (number_[i]) stack.push_back(box_numbers(std::get<std::vector<TensorSlot>>(argument), registers));
       else stack.push_back(box(std::get<std::vector<TensorSlot>>(argument), of_optionals_[i], registers));
     }
   }
@@ -70,7 +78,7 @@ class BoxedCall final : public Call {
   }
 
   CallSite site_;
-  std::vector<bool> of_optionals_, optional_;
+  std::vector<bool> of_optionals_, optional_, number_;
 };
 
 }  // namespace

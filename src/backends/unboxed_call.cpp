@@ -1,4 +1,5 @@
 #include "backends/calls.h"
+#include "graph/boxing.h"
 
 #include <array>
 #include <mutex>
@@ -288,6 +289,8 @@ std::unique_ptr<Call> make_unboxed_call(const CallSite& site) {
   const c10::FunctionSchema& schema = site.op.schema();
   // Only ATen's own operators are known to have the C++ types that code generation derives from their schemas.
   if (!site.writes.empty() || schema.is_mutable() || !std::string_view(schema.name()).starts_with("aten::")) return nullptr;
+  for (size_t i = 0; i < site.arguments.size(); ++i)
+    if (!std::holds_alternative<c10::IValue>(site.arguments[i]) && is_number(*schema.arguments()[i].type())) return nullptr;
   if (Make make = find_row(site.op)) return make(site);
   return nullptr;
 }

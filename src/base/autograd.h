@@ -34,6 +34,9 @@ inline size_t references_of_wrapper(const c10::TensorImpl& impl) {
   }(*impl.pyobj_slot());
 }
 
+/// How many writes libtorch has counted; none of inference tensors.
+inline uint32_t version_of(const at::Tensor& tensor) { return tensor.is_inference() ? 0 : tensor._version(); }
+
 /// Whether a write to one of them counts as a write to the other. The counter is one pointer that libtorch shows to nobody.
 inline bool have_one_version(const at::Tensor& a, const at::Tensor& b) {
   const c10::VariableVersion &first = a.unsafeGetTensorImpl()->version_counter(), &second = b.unsafeGetTensorImpl()->version_counter();

@@ -12,4 +12,9 @@ std::function<void()>& drop_garbage() {
   return *drop;
 }
 
+std::function<at::Tensor(const c10::IValue&)>& symbol_in_host() {
+  static auto* find = new std::function<at::Tensor(const c10::IValue&)>;
+  return *find;
+}
+
 }  // namespace tandem

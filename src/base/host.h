@@ -1,6 +1,7 @@
 /// What a language above C++ does with our errors.
 #pragma once
 
+#include <ATen/core/ivalue.h>
 #include <tandem/error.h>
 
 #include <functional>
@@ -12,5 +13,9 @@ std::function<void(const Error&)>& raise_in_host();
 
 /// Where such a language sets how objects that only refer to each other are dropped now; empty where there is none.
 std::function<void()>& drop_garbage();
+
+/// Where such a language sets how a number of a graph is found behind what it hands to operators: a symbolic number, or a wrapped one that it made for it; undefined where it is a
+/// constant.
+std::function<at::Tensor(const c10::IValue&)>& symbol_in_host();
 
 }  // namespace tandem

@@ -3,19 +3,24 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 namespace tandem {
 
 namespace {
+
+constexpr std::string_view known_topics[] = {"all", "cache", "compile", "contract", "graphs", "joint", "signature", "trace"};
 
 /// What TANDEM_LOGS asked for. A level without topics means every topic, as does the topic "all".
 struct Listening {
   std::set<std::string, std::less<>> topics;
   spdlog::level::level_enum level = spdlog::level::info;
   bool every_topic = false;
+  std::string unknown;                       ///< words that are neither topics nor levels
 
   bool hears(const char* topic, spdlog::level::level_enum at) const { return level <= at && (every_topic || topics.contains(topic)); }
 };
@@ -32,6 +37,7 @@ Listening parse_listening(const char* setting) {
       listening.level = spdlog::level::from_str(word);
       names_level = true;
     } else if (!word.empty()) {
+      if (std::find(std::begin(known_topics), std::end(known_topics), word) == std::end(known_topics)) listening.unknown += " " + word;
       listening.topics.insert(word);
     }
   }
@@ -56,10 +62,25 @@ spdlog::logger& logger() {
   return instance;
 }
 
+/// A word that was mistyped would only be silent.
+bool tell_unknown_words() {
+  if (listening().unknown.empty()) return false;
+  std::string topics;
+  for (std::string_view topic : known_topics) topics += (topics.empty() ? "" : ", ") + std::string(topic);
+  logger().warn("warning: TANDEM_LOGS has words that mean nothing:{}; topics are {}, and levels debug, info, warning, error, off", listening().unknown, topics);
+  return true;
+}
+
+bool hears(const char* topic, spdlog::level::level_enum level) {
+  static const bool told = tell_unknown_words();
+  static_cast<void>(told);
+  return listening().hears(topic, level);
+}
+
 }  // namespace
 
-bool logs(const char* topic) { return listening().hears(topic, spdlog::level::info); }
-bool logs_details(const char* topic) { return listening().hears(topic, spdlog::level::debug); }
+bool logs(const char* topic) { return hears(topic, spdlog::level::info); }
+bool logs_details(const char* topic) { return hears(topic, spdlog::level::debug); }
 
 void log(const char* topic, const std::string& message) {
   if (logs(topic)) logger().info("{}: {}", topic, message);

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/log.h"
+
 namespace tandem::cache {
 namespace {
 
@@ -20,10 +22,21 @@ std::filesystem::path default_directory() {
   throw Error("there is no place for the cache: neither TANDEM_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set; set CacheOptions::directory, or TANDEM_CACHE=off");
 }
 
+bool is_switched_off() {
+  const std::string word = variable("TANDEM_CACHE");
+  for (const char* off : {"off", "0", "false", "no"})
+    if (word == off) return true;
+  for (const char* on : {"", "on", "1", "true", "yes"})
+    if (word == on) return false;
+  static const bool told = (warn("TANDEM_CACHE=" + word + " means nothing, and the cache is used; off, 0, false or no switch it off"), true);
+  static_cast<void>(told);
+  return false;
+}
+
 }  // namespace
 
 CacheOptions settle(CacheOptions options) {
-  if (variable("TANDEM_CACHE") == "off") options.enabled = false;
+  if (is_switched_off()) options.enabled = false;
   return options.enabled ? with_defaults(std::move(options)) : options;
 }
 

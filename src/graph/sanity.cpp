@@ -1,4 +1,5 @@
 // What a single meta or a single operand must satisfy, whatever graph it is in.
+#include "graph/boxing.h"
 #include "graph/vocabulary.h"
 
 namespace tandem {
@@ -71,9 +72,10 @@ std::string complaint(const TensorMeta& meta) {
 std::string mismatch(const Operand& operand, const c10::Type& type) {
   if (std::holds_alternative<Value>(operand)) {
     if (std::get<Value>(operand) ? is_tensor_type(&type) : is_tensor_type(&type) || type.kind() == c10::TypeKind::OptionalType) return {};
+    if (std::get<Value>(operand) && is_number(type)) return {};
     return "is a tensor where the schema has " + type.str();
   }
-  if (std::holds_alternative<std::vector<Value>>(operand)) return is_tensor_list_type(&type) ? "" : "is a list of tensors where the schema has " + type.str();
+  if (std::holds_alternative<std::vector<Value>>(operand)) return is_tensor_list_type(&type) || is_list_of_numbers(type) ? "" : "is a list of tensors where the schema has " + type.str();
   const auto& constant = std::get<c10::IValue>(operand);
   return fits(constant, type) ? "" : "is a constant of type " + constant.tagKind() + " where the schema has " + type.str();
 }

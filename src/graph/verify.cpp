@@ -3,6 +3,7 @@
 #include <tandem/error.h>
 #include <tandem/graph.h>
 
+#include "graph/boxing.h"
 #include "graph/vocabulary.h"
 #include "ops/facts.h"
 
@@ -68,7 +69,14 @@ class Verifier {
       const std::string wrong = mismatch(node.arguments[i], *declared[i].type());
       if (!wrong.empty()) fail_at_node("its argument '" + declared[i].name() + "' " + wrong + ".");
       for_each_value(node.arguments[i], [&](Value v) { check_read(v, declared[i].name()); });
+      if (is_number(*declared[i].type()) || is_list_of_numbers(*declared[i].type())) check_numbers(node.arguments[i], declared[i].name());
     }
+  }
+
+  void check_numbers(const Operand& operand, const std::string& argument) {
+    for_each_value(operand, [&](Value v) {
+      if (!graph_.meta(v).sizes.empty()) fail_at_node("its argument '" + argument + "' is a tensor with dimensions where the schema has a number.");
+    });
   }
 
   void check_read(Value v, const std::string& argument) {

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::string_view custom_prefix = "torch::autograd::CppNode<", generated_prefix = "torch::autograd::generated::";
 
-/// Libraries that are compiled into libtorch.
+/// Libraries that are compiled into libtorch, and ours, which is known by the build of Tandem.
 constexpr std::string_view own_libraries[] = {
     "aten",   "prim",             "prims",  "rngprims", "inductor",  "inductor_prims", "quantized", "_quantized", "quantization",     "static_runtime",
     "mkldnn", "mkldnn_prepacked", "onednn", "mkl",      "prepacked", "sparse",         "profiler",  "c10d",       "_c10d_functional", "_c10d_functional_autograd",
-    "symm_mem"};
+    "symm_mem", "tandem"};
 
 struct Registered {
   std::mutex mutex;
@@ -81,7 +81,7 @@ void register_library(const std::string& name, const std::string& version) {
   refuse_empty_version("register_library", name, version);
   if (name.empty() || name.find(':') != name.npos)
     throw Error("register_library was given '" + name + "', which is no namespace of operators; give the part before the :: of their names");
-  if (belongs_to_libtorch(name)) throw Error("register_library: the operators of " + name + " are libtorch's own and have its version; register the library that you wrote");
+  if (belongs_to_libtorch(name)) throw Error("register_library: the operators of " + name + " have the version of libtorch or of Tandem; register the library that you wrote");
   Registered& all = registered();
   std::lock_guard lock(all.mutex);
   all.libraries[name] = version;
@@ -96,5 +96,7 @@ std::map<std::string, std::string> library_versions() {
 std::string library_of(const std::string& op) { return op.substr(0, op.find("::")); }
 
 bool belongs_to_libtorch(const std::string& library) { return std::find(std::begin(own_libraries), std::end(own_libraries), library) != std::end(own_libraries); }
+
+bool is_foreign(const c10::OperatorHandle& op) { return !belongs_to_libtorch(library_of(op.operator_name().name)); }
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 /// What `register_function` and `register_library` were told.
 #pragma once
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <tandem/versions.h>
 
 #include <map>
@@ -31,5 +32,7 @@ std::map<std::string, std::string> library_versions();
 std::string library_of(const std::string& op);
 /// Whether a library is libtorch's own, whose version is libtorch's.
 bool belongs_to_libtorch(const std::string& library);
+/// Whether an operator is somebody else's: what it does besides computing its results nobody says.
+bool is_foreign(const c10::OperatorHandle& op);
 
 }  // namespace tandem

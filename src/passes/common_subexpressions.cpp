@@ -1,4 +1,5 @@
 #include "ops/facts.h"
+#include "ops/versions.h"
 
 #include <tandem/passes.h>
 
@@ -80,7 +81,7 @@ class Mergeable {
 
   bool operator()(const Node& node) const {
     const OpFacts& op = facts(node.op);
-    if (op.random || op.side_effect || !node.writes.empty() || !op.written.empty()) return false;
+    if (op.random || op.side_effect || is_foreign(node.op) || !node.writes.empty() || !op.written.empty()) return false;
     bool free = true;
     for_each_result(node, [&](Value v) { free = free && !pinned_[v.id] && (op.view || !storages_.contains(graph_.meta(v).storage)); });
     return free;

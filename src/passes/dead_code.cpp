@@ -1,4 +1,5 @@
 #include "ops/facts.h"
+#include "ops/versions.h"
 
 #include <tandem/passes.h>
 
@@ -12,6 +13,7 @@ bool must_run(const Graph& graph, const Node& node, const std::unordered_set<int
   const OpFacts& op = facts(node.op);
   // A random node that is left out would shift the numbers that every later one draws.
   if (op.side_effect || op.random) return true;
+  if (node.phase == Phase::Forward && is_foreign(node.op)) return true;
   return std::any_of(node.writes.begin(), node.writes.end(), [&](const auto& write) {
     Value before = write.first;
     int32_t storage = graph.meta(before).storage;
@@ -34,9 +36,9 @@ Graph eliminate_dead_code(Graph graph) {
   auto& nodes = graph.nodes();
   std::vector<bool> keep(nodes.size());
   for (size_t i = nodes.size(); i-- > 0;) {
-    bool needed = must_run(graph, nodes[i], input_storages, is_input);
+    bool needed = false;
     for_each_result(nodes[i], [&](Value v) { needed = needed || live[v.id]; });
-    keep[i] = needed;
+    keep[i] = needed = needed || must_run(graph, nodes[i], input_storages, is_input);
     if (needed) for_each_argument(nodes[i], [&](Value v) { live[v.id] = true; });
   }
 

@@ -1,3 +1,4 @@
+#include "graph/boxing.h"
 #include "ops/facts.h"
 #include "trace/shapes.h"
 
@@ -115,7 +116,7 @@ class Decomposer {
  private:
   void emit(Node node, int depth) {
     auto row = table_.find(full_name(node.op));
-    if (row == table_.end()) return graph_.nodes().push_back(std::move(node));
+    if (row == table_.end() || reads_numbers(node)) return graph_.nodes().push_back(std::move(node));
     if (depth > deepest_nesting) throw Error("the decomposition of " + row->first + " leads back to itself; let it use other operators");
     const size_t first_node = graph_.nodes().size(), first_value = graph_.value_count();
     std::vector<Value> made = row->second(graph_, node);

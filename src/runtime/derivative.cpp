@@ -144,6 +144,7 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
     partition(joint_);
     keep_for_next_order([this](const Joint& joint) { partition(joint); });
     find_shared_versions();
+    find_leftovers();
   } else {
     halves_.forward = apply_registered(joint_.graph, Stage::Inference);
   }
@@ -181,6 +182,10 @@ void Derivative::find_shared_versions() {
   }
 }
 
+void Derivative::find_leftovers() { leftovers_.emplace(entry_.plan.saving, halves_.backward, saved_count()); }
+
+std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const std::vector<size_t>& saved) const { return leftovers_ ? leftovers_->unreadable(done, saved) : saved; }
+
 const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
   std::lock_guard lock(entry_.backward_mutex_);
   if (error_) std::rethrow_exception(error_);
@@ -210,6 +215,7 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
   }
   code.graph = apply_registered(std::move(code.graph), Stage::Backward);
   code.gradients = positions(asked.wanted, code.graph);
+  code.given_up = given_up({asked_of(asked)}, code.saved);
   code.code = entry_.compile(code.graph, Part::Backward, number_);
   return code;
 }

@@ -5,6 +5,7 @@
 
 #include "aot/joint.h"
 #include "cache/record.h"
+#include "runtime/leftovers.h"
 
 namespace tandem {
 
@@ -17,6 +18,7 @@ struct BackwardCode {
   std::vector<size_t> saved;                 ///< which saved values it takes, then come the tangents that arrive
   std::vector<int64_t> gradients;            ///< for each gradient input, which result it is; -1: none
   Graph graph;
+  std::vector<size_t> given_up;              ///< saved values that nothing can ask for once this backward was the last through its nodes
 };
 
 /// Of the first order the forward is the program itself. The forward of every other is the backward of the one below, called under create_graph: its results
@@ -58,6 +60,11 @@ class Derivative {
   };
   std::vector<SharedVersion> shared_versions;
 
+  /// What these backwards, the last ones through their nodes, leave of `saved` to nobody.
+  std::vector<size_t> given_up(const std::vector<Between>& done, const std::vector<size_t>& saved) const;
+  /// Whether eager refuses another one behind them.
+  bool refuse(const std::vector<Between>& done, const Between& next) const { return leftovers_ && leftovers_->refuse(done, next); }
+
   // How the forward of a higher order is called.
   BackwardVariant variant;                   ///< of the order below
   std::vector<size_t> taken;                 ///< which values saved by the order below it takes, then come the tangents that arrive
@@ -74,6 +81,7 @@ class Derivative {
   template <class Again>
   void keep_for_next_order(const Again& partition_again);
   void find_shared_versions();
+  void find_leftovers();
   BackwardCode compile_backward(const BackwardVariant& variant);
 
   void restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts, Part part);
@@ -90,6 +98,7 @@ class Derivative {
   mutable Joint joint_;                      ///< empty while it is packed
   mutable cache::PackedJoint packed_;
   Partition halves_;
+  std::optional<Leftovers> leftovers_;       ///< of the first order, where it has a backward
   std::vector<std::unique_ptr<BackwardCode>> backwards_;
   std::vector<std::unique_ptr<Derivative>> above_;
 };

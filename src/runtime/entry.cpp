@@ -7,6 +7,7 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "runtime/wrappers.h"
+#include "trace/refuse.h"
 
 namespace tandem {
 namespace {
@@ -50,7 +51,7 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
   if (!eager_reason.empty() && options_.must_compile) throw UnsupportedError(options_.name + (options_.name.empty() ? "" : ": ") + eager_reason);
   if (!eager_reason.empty()) {
     log("compile", options_.name + ": runs as it is: " + eager_reason);
-    remembered_.bypass_uncompiled(eager_reason);
+    remembered_.bypass_silently("it runs as it is: " + eager_reason);
     captures_.clear();
     captured_members_.clear();
     bases_.reset();
@@ -76,8 +77,11 @@ void Entry::compile_for(const CompileRequest& request, const Tensors& arguments)
   const auto bases = bases_->bases(members);
   if (!bases) throw RunEagerly("tensors that share memory which the function writes are views of nothing in common");
   const detail::Program program = bases_->program(request.program, members, members_);
+  Tensors leaves = request.leaves;
+  for (const at::Tensor& member : members)
+    if (member.defined() && member.requires_grad() && member.is_leaf()) leaves.push_back(member);
   try {
-    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, request.leaves, request.graph_id, request.only_key, request.runs, request.is_second_chance, request.says_where}, bases_->arguments(*bases, arguments));
+    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, leaves, request.graph_id, request.only_key, request.runs, request.is_second_chance, request.says_where}, bases_->arguments(*bases, arguments));
   } catch (const c10::Error& error) {
     // The program itself ran without, a moment ago.
     throw RunEagerly(std::string("it cannot be traced as a function of what its inputs are views of: ") + error.what_without_backtrace());
@@ -149,7 +153,7 @@ void Entry::differentiate_and_compile() {
     joint = differentiate();
     // Eager reads it when the backward runs, and it may be another one by then.
     if (!joint && !backward_error_) throw RunEagerly("its backward reads a captured tensor that its forward does not");
-    if (backward_error_) remembered_.bypass("libtorch refuses its backward");
+    if (backward_error_) remembered_.bypass_silently("libtorch refuses its backward");
   }
   if (!joint) joint = make_inference_graph(traced_, plan);
   nodes_recorded_ = joint->nodes_recorded;
@@ -192,6 +196,7 @@ std::optional<JointGraph> Entry::differentiate() {
     return std::nullopt;
   } catch (const std::exception& reason) {
     // The user's own code, of which eager may ask something else.
+    if (asks_for_data(reason.what())) throw RunEagerly("a backward of its own reads the memory of a tensor, by tolist() or numpy() for one, which has no data while it is traced");
     throw RunEagerly(std::string("its backward cannot be traced: ") + reason.what());
   }
 }

@@ -127,8 +127,11 @@ class CompiledNode final : public torch::autograd::Node {
   }
 
   variable_list run(variable_list&& gradients, bool is_last) {
-    const BackwardCode& code = derivative_.backward(variant(gradients));
-    Tensors inputs = unpack(code.saved, gradients.size(), is_last);
+    const BackwardVariant asked = variant(gradients);
+    refuse_second(asked);
+    const BackwardCode& code = derivative_.backward(asked);
+    Tensors inputs = unpack(code.saved, gradients.size());
+    if (is_last) give_up(asked, code.saved, &code.given_up);
     for (at::Tensor& gradient : gradients)
       if (gradient.defined()) inputs.push_back(std::move(gradient));
     const NanReport report(inputs);
@@ -139,8 +142,11 @@ class CompiledNode final : public torch::autograd::Node {
 
   /// Under create_graph: the gradients get a node like this one, of the next order.
   variable_list run_differentiably(variable_list&& gradients, bool is_last) {
-    Derivative& next = derivative_.next(variant(gradients));
-    Tensors inputs = unpack(next.taken, gradients.size(), is_last);
+    const BackwardVariant asked = variant(gradients);
+    refuse_second(asked);
+    Derivative& next = derivative_.next(asked);
+    Tensors inputs = unpack(next.taken, gradients.size());
+    if (is_last) give_up(asked, next.taken);
     torch::autograd::edge_list edges = next_edges();
     for (const auto& [input, edge] : unused_) edges[input] = edge;
     for (const at::Tensor& gradient : gradients) {
@@ -171,20 +177,30 @@ class CompiledNode final : public torch::autograd::Node {
     return variant;
   }
 
-  /// When this is the last backward through the node, each value dies at its last use inside the compiled code, as in eager.
-  Tensors unpack(const std::vector<size_t>& wanted, size_t tangents, bool is_last) {
+  void refuse_second(const BackwardVariant& asked) {
+    std::lock_guard lock(mutex_);
+    TORCH_CHECK(done_.empty() || !derivative_.refuse(done_, asked_of(asked)), torch::autograd::ERR_BACKWARD_TWICE);
+  }
+
+  Tensors unpack(const std::vector<size_t>& wanted, size_t tangents) {
     std::lock_guard lock(mutex_);
     Tensors inputs;
     inputs.reserve(wanted.size() + tangents);
     for (size_t i : wanted) inputs.push_back(saved_[i].unpack(getptr()));
-    if (is_last)
-      for (size_t i : wanted) saved_[i].reset_data();
     return inputs;
+  }
+
+  /// Behind the last backward through a part of the history, each value dies at its last use inside the compiled code, as in eager. `as_first` is what there is to give up where none was before.
+  void give_up(const BackwardVariant& asked, const std::vector<size_t>& taken, const std::vector<size_t>* as_first = nullptr) {
+    std::lock_guard lock(mutex_);
+    done_.push_back(asked_of(asked));
+    for (size_t i : as_first && done_.size() == 1 ? *as_first : derivative_.given_up(done_, taken)) saved_[i].reset_data();
   }
 
   std::shared_ptr<Entry> entry_;             ///< owns the derivative
   Derivative& derivative_;
   std::vector<SavedVariable> saved_;
+  std::vector<Between> done_;                ///< backwards that were the last ones through their nodes
   UnusedEdges unused_;
 };
 

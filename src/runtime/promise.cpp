@@ -48,7 +48,8 @@ bool Entry::can_be_followed(const Tensors& inputs) const {
   const bool has_compilers = options_.fw_compiler || options_.bw_compiler || options_.inference_compiler;
   const bool gives_eager_bits = (options_.backend == "eager" || options_.backend == "debug") && !has_compilers && !options_.decompositions && options_.memory_budget == 1;
   // A program of shared memory was recorded as a function of that memory.
-  return gives_eager_bits && !registers_passes() && !bases_;
+  // Code that the caller's backward runs must find what the forward found, which is told something else.
+  return gives_eager_bits && !registers_passes() && !bases_ && !traced_.tracer->met_saved_tensor_hooks();
 }
 
 Graph Entry::record() {
@@ -81,6 +82,7 @@ std::string Entry::difference_from(const detail::Program& program, const Tensors
              "changed; pass it as an argument, or write into the tensor that the function captured";
   std::lock_guard recording(backward_mutex_);
   const Graph &now = again.tracer->graph(), &then = traced_.tracer->graph();
+  if (now.hash() == then.hash() && again.gradients != traced_.gradients) return "it leaves gradients in other tensors than when it was traced";
   if (now.hash() == then.hash()) return values_of(again) == values_of(traced_) ? "" : "it returns other tensors than when it was traced";
   size_t n = 0;
   while (n < now.nodes().size() && n < then.nodes().size() && to_string(now, now.nodes()[n]) == to_string(then, then.nodes()[n])) ++n;

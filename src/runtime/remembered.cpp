@@ -136,9 +136,9 @@ void Remembered::bypass(const std::string& reason) {
   warn_once(subject(name_) + " is not cached: " + reason);
 }
 
-void Remembered::bypass_uncompiled(const std::string& reason) {
+void Remembered::bypass_silently(const std::string& reason) {
   if (!saves()) return;
-  give_up("it runs as it is: " + reason);
+  give_up(reason);
   log("cache", name_ + " bypass: " + reason_);
 }
 

@@ -28,8 +28,8 @@ class Remembered {
 
   /// From now on nothing is saved. In strict mode throws CacheError.
   void bypass(const std::string& reason);
-  /// The same for a call that is not compiled at all, which is no news of the cache's.
-  void bypass_uncompiled(const std::string& reason);
+  /// The same for what is no news of the cache's: a call that is not compiled at all, or whose backward libtorch refuses.
+  void bypass_silently(const std::string& reason);
   /// The same for trouble of the cache's own: the reason says that it was not expected.
   void fail(const std::string& what);
   bool saves() const { return levels_ != nullptr && !bypassed_; }

@@ -70,10 +70,11 @@ void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::s
   differentiable = stored.differentiable;
   if (logs("joint")) log_joint(joint().graph);
   find_shared_versions();
+  if (number_ == 1 && !halves_.backward.empty()) find_leftovers();
   forward = entry_.load(stored.artifact, artifacts, halves_.forward, part, number_);
   for (const cache::StoredBackward& backward : stored.backwards)
-    backwards_.push_back(std::make_unique<BackwardCode>(BackwardCode{
-        backward.variant, entry_.load(backward.artifact, artifacts, backward.graph, Part::Backward, number_), backward.saved, backward.gradients, backward.graph}));
+    backwards_.push_back(std::make_unique<BackwardCode>(BackwardCode{backward.variant, entry_.load(backward.artifact, artifacts, backward.graph, Part::Backward, number_), backward.saved,
+                                                                     backward.gradients, backward.graph, given_up({asked_of(backward.variant)}, backward.saved)}));
   for (const cache::StoredOrder& order : stored.above) above_.push_back(std::make_unique<Derivative>(*this, order, artifacts));
 }
 

@@ -12,18 +12,31 @@
 namespace tandem {
 namespace {
 
+void count_writes(const at::Tensor& tensor, size_t writes) {
+  if (tensor.is_inference()) return;
+  for (size_t i = 0; i < writes; ++i) torch::autograd::impl::bump_version(tensor);
+}
+
 /// The graph wrote these inputs below autograd, which counts versions.
 class BumpVersions final : public Wrapper {
  public:
   explicit BumpVersions(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
   const char* name() const override { return "bump versions of written inputs"; }
   void after(RunningCall& call) const override {
-    for (size_t i : inputs_)
-      if (!call.inputs[i].is_inference()) torch::autograd::impl::bump_version(call.inputs[i]);
+    for (size_t i : inputs_) count_writes(call.inputs[i], call.entry->plan.contract.inputs[i].versions);
   }
 
  private:
   std::vector<size_t> inputs_;
+};
+
+/// Before anything is saved that shares their versions.
+class CountResults final : public Wrapper {
+ public:
+  const char* name() const override { return "count writes to results"; }
+  void after(RunningCall& call) const override {
+    for (const auto& [result, version] : call.entry->plan.written_results) count_writes(call.results[result], version);
+  }
 };
 
 /// Outputs with gradients get the compiled node.
@@ -50,6 +63,8 @@ class ChangeMetadata final : public Wrapper {
       if (inputs[i].metadata_written) {
         at::AutoGradMode grad(at::GradMode::is_enabled() && inputs[i].write_recorded);
         for (const ViewStep& step : inputs[i].metadata_steps) replay(step, call.inputs[i]);
+        const size_t counted = inputs[i].metadata_steps.size() + inputs[i].data_written;
+        if (inputs[i].versions > counted) count_writes(call.inputs[i], inputs[i].versions - counted);
       }
   }
 };
@@ -71,9 +86,10 @@ class WriteBack final : public Wrapper {
     {
       at::AutoGradMode grad(seen);
       std::optional<at::AutoDispatchBelowADInplaceOrView> below;
-      if (role.write_uncounted) below.emplace();
+      if (role.versions == 0) below.emplace();
       input.copy_(result);
     }
+    if (role.versions > 1 && !role.metadata_written) count_writes(input, role.versions - 1);
     if (role.write_recorded && !seen) torch::autograd::impl::rebase_history(input, torch::autograd::impl::gradient_edge(result));
   }
 
@@ -143,19 +159,35 @@ class RetainGrad final : public Wrapper {
   }
 };
 
+/// What the program left in captured leaves, or took from there.
+class SetGradients final : public Wrapper {
+ public:
+  const char* name() const override { return "gradients of captured leaves"; }
+  void after(RunningCall& call) const override {
+    const Plan& plan = call.entry->plan;
+    const auto& inputs = plan.contract.inputs;
+    for (const TracedGradient& gradient : plan.gradients) {
+      const auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputRole& input) { return input.value == gradient.leaf; });
+      call.inputs[size_t(leaf - inputs.begin())].mutable_grad() = gradient.output ? call.outputs[*gradient.output] : at::Tensor();
+    }
+    call.outputs.resize(call.outputs.size() - count_gradients(plan.gradients));
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   std::vector<std::unique_ptr<Wrapper>> wrappers;
   const auto& inputs = entry.plan.contract.inputs;
   auto any = [&](auto&& wanted) { return std::any_of(inputs.begin(), inputs.end(), wanted); };
-  auto count_writes = [&](const std::vector<size_t>& counted) {
+  auto bump_versions = [&](const std::vector<size_t>& counted) {
     if (!counted.empty()) wrappers.push_back(std::make_unique<BumpVersions>(counted));
   };
-  count_writes(entry.plan.counted_before);
+  bump_versions(entry.plan.counted_before);
+  if (!entry.plan.written_results.empty()) wrappers.push_back(std::make_unique<CountResults>());
   if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
   if (entry.trains) wrappers.push_back(std::make_unique<AttachNode>());
-  count_writes(entry.plan.counted_after);
+  bump_versions(entry.plan.counted_after);
   if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
   // Views of one tensor have one version: a write to one of them must count before another one is saved, unless what is saved is written itself.
   std::vector<size_t> apart, saved;
@@ -168,6 +200,7 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   const auto& outputs = entry.plan.contract.outputs;
   if (any([](const InputRole& i) { return i.retains_grad; }) || std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))
     wrappers.push_back(std::make_unique<RetainGrad>());
+  if (!entry.plan.gradients.empty()) wrappers.push_back(std::make_unique<SetGradients>());
   return wrappers;
 }
 

@@ -1,10 +1,16 @@
+#include "graph/boxing.h"
 #include "ops/facts.h"
+#include "ops/numbers.h"
 #include "trace/shapes.h"
 
 #include <tandem/error.h>
 
 namespace tandem {
 namespace {
+
+bool is_number_of(const Graph& graph, Value value) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return makes_number(node.op) && std::get<Value>(node.results[0]) == value; });
+}
 
 /// Turns the values of a graph into meta tensors and results back into values; values of one storage share a meta storage.
 class CallOnGraph {
@@ -32,11 +38,14 @@ class CallOnGraph {
  private:
   c10::IValue argument(const Operand& operand, const c10::Type& type) {
     if (auto* constant = std::get_if<c10::IValue>(&operand)) return *constant;
+    constexpr double any_number = 1;
     if (auto* one = std::get_if<Value>(&operand)) {
+      if (*one && is_number(type)) return any_number;
       if (*one) return tensor(*one);
       return type.kind() == c10::TypeKind::OptionalType ? c10::IValue() : c10::IValue(at::Tensor());
     }
     const auto& values = std::get<std::vector<Value>>(operand);
+    if (is_list_of_numbers(type)) return c10::List<at::Scalar>(std::vector<at::Scalar>(values.size(), any_number));
     auto element = type.castRaw<c10::ListType>() ? type.castRaw<c10::ListType>()->getElementType() : nullptr;
     if (element && element->kind() == c10::TypeKind::OptionalType) {
       c10::List<std::optional<at::Tensor>> list;
@@ -55,6 +64,7 @@ class CallOnGraph {
         if (constant == value && data.unsafeGetTensorImpl()->is_wrapped_number()) return data;
     if (!device_ || (device_->is_cpu() && !meta.device.is_cpu())) device_ = meta.device;
     at::Tensor made = make_meta(meta);
+    if (meta.sizes.empty() && is_number_of(graph_, value)) made.unsafeGetTensorImpl()->set_wrapped_number(true);
     if (meta.storage >= 0) {
       for (const auto& [storage, id] : storages_)
         if (id == meta.storage) {

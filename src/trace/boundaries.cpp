@@ -1,6 +1,7 @@
 #include "trace/boundaries.h"
 
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "base/history.h"
@@ -29,12 +30,15 @@ struct Exit : torch::autograd::Node {
 struct CaptureEnd : Exit {
   using Exit::Exit;
   variable_list apply(variable_list&& gradients) override {
-    if (!ends_here()) refuse<RunEagerly>("the function calls backward() on a tensor that it captured, or differentiates through one");
+    if (!ends_here() && !gathers_here()) refuse<RunEagerly>("the function differentiates through what a tensor that it captured was computed from");
     return std::move(gradients);
   }
   std::string name() const override { return "tandem::CaptureEnd"; }
 
  private:
+  /// backward() leaves the gradient in the real leaf, where the program finds it; the trace takes it from there.
+  bool gathers_here() const { return dynamic_cast<torch::autograd::AccumulateGrad*>(next_edge(0).function.get()) != nullptr; }
+
   /// autograd::grad has a place for the result there, backward() has not; what lies behind the real tensor is not ours to differentiate.
   bool ends_here() const {
     const auto* executed = torch::autograd::get_current_graph_task_exec_info();
@@ -63,7 +67,10 @@ at::Tensor non_leaf_of(const at::Tensor& leaf, const NodePtr& beyond) {
 }
 
 NodePtr end_at(const at::Tensor& leaf, const at::Tensor& real) {
-  auto end = make_node<CaptureEnd>(edge_list{gradient_edge(real)});
+  // Autograd puts a gradient into its leaf before it goes on.
+  constexpr uint64_t before_all_others = std::numeric_limits<uint64_t>::max();
+  edge_list edges{gradient_edge(real)};
+  auto end = real.is_leaf() ? make_node<CaptureEnd>(before_all_others, std::move(edges)) : make_node<CaptureEnd>(std::move(edges));
   end->add_input_metadata(leaf);
   torch::autograd::impl::set_grad_accumulator(leaf, WeakNodePtr(end));
   return end;

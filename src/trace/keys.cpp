@@ -9,6 +9,7 @@
 #include "trace/branching.h"
 #include "trace/failure.h"
 #include "trace/one_hot.h"
+#include "trace/other_threads.h"
 #include "trace/refuse.h"
 #include "trace/shapes.h"
 #include "trace/tracer.h"
@@ -37,6 +38,7 @@ void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
   Tracer* tracer = Tracer::current();
   if (!tracer) {
     if (Watcher* watcher = Watcher::current()) return watcher->see(op, keys, *stack);
+    if (run_on_zeros(op, *stack)) return;
     throw Error("a tensor from inside a traced function was used after the trace had ended, in " + op.schema().name() +
                 "; it has no data: return it from the function instead of keeping it");
   }
@@ -48,7 +50,7 @@ void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, to
 void return_the_same(const c10::OperatorHandle& op, const std::vector<Lifted>& lifted, torch::jit::Stack& stack) {
   if (lifted.empty() || op.schema().returns().size() != 1 || !stack.back().isTensor() || op.schema().is_mutable()) return;
   for (const auto& [real, fake] : lifted)
-    if (fake.is_same(stack.back().toTensor()) && (fake.is_inference() || fake._version() == 0)) stack.back() = real;
+    if (fake.is_same(stack.back().toTensor()) && (fake.is_inference() || fake._version() == real._version())) stack.back() = real;
 }
 
 void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {

@@ -33,7 +33,9 @@ std::optional<bool> known_answer(const Graph& record, Value asked) {
   if (!node || node->op.operator_name().overload_name != "Scalar") return std::nullopt;
   const auto comparison = comparisons.find(node->op.operator_name().name);
   if (comparison == comparisons.end() || !lies_between_0_and_1(record, std::get<Value>(node->arguments[0]))) return std::nullopt;
-  const double other = std::get<c10::IValue>(node->arguments[1]).toScalar().toDouble();
+  const auto* constant = std::get_if<c10::IValue>(&node->arguments[1]);
+  if (!constant) return std::nullopt;
+  const double other = constant->toScalar().toDouble();
   // Zero itself may be drawn, and is not below zero.
   const bool counts_equal = comparison->first == "aten::le" || comparison->first == "aten::gt";
   if (other < 0 || (other == 0 && !counts_equal)) return comparison->second.of_lower;

@@ -10,6 +10,7 @@
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
 #include "trace/shapes.h"
+#include "trace/symbols.h"
 #include "trace/way.h"
 #include "trace/zeros.h"
 
@@ -23,6 +24,7 @@ void RecordedCall::run() {
   refuse_sizes_behind_autograd();
   read_arguments();
   refuse_masks();
+  if (grads_ && autograd_sees_kernel_ && !tracer_.differentiating_) refuse_operators_without_formula();
   if (!tracer_.leaf_views_.empty() && !tracer_.differentiating_) refuse_views_of_leaf_views();
   find_device();
   refuse_results_over_operands();
@@ -101,9 +103,32 @@ void RecordedCall::read_argument(size_t i, const c10::IValue& argument) {
     }
     metas_.emplace_back(std::move(metas));
     node_.arguments.emplace_back(std::move(values));
-  } else {
+  } else if (!read_number(argument) && !read_numbers(argument)) {
     read_constant(i, argument);
   }
+}
+
+/// Which number it is makes no difference to sizes and dtypes.
+constexpr double any_number = 1;
+
+bool RecordedCall::read_number(const c10::IValue& argument) {
+  const at::Tensor number = behind_symbol(argument);
+  if (!number.defined()) return false;
+  node_.arguments.emplace_back(tracer_.value_of(number));
+  metas_.emplace_back(any_number);
+  return true;
+}
+
+bool RecordedCall::read_numbers(const c10::IValue& argument) {
+  if (!argument.isList() || argument.toListRef().empty()) return false;
+  std::vector<Value> values;
+  for (const c10::IValue& element : argument.toListRef())
+    if (const at::Tensor number = behind_symbol(element); number.defined()) values.push_back(tracer_.value_of(number));
+  if (values.empty()) return false;
+  if (values.size() != argument.toListRef().size()) throw RunEagerly(full_name(op_) + " is given numbers that are read from tensors together with constants" + called_at());
+  metas_.emplace_back(c10::List<at::Scalar>(std::vector<at::Scalar>(values.size(), any_number)));
+  node_.arguments.emplace_back(std::move(values));
+  return true;
 }
 
 void RecordedCall::read_constant(size_t i, const c10::IValue& argument) {
@@ -329,9 +354,10 @@ void Tracer::adopt_written_memory(FakeImpl& fake) {
 void Tracer::record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   if (met_zeros_ && answer_for_zeros(op, stack)) return;
   if (Way* way = Way::current(); way && way->answer(op, stack)) return;
+  const bool autograd_sees_kernel = c10::GradMode::is_enabled() && !c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradCPU);
   c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
   at::AutoDispatchBelowADInplaceOrView below_autograd;
-  RecordedCall(*this, op, stack).run();
+  RecordedCall(*this, op, stack, autograd_sees_kernel).run();
 }
 
 }  // namespace tandem

@@ -9,8 +9,8 @@ namespace tandem {
 /// The steps of recording it, each a function; those that refuse a call which is not compiled are in refusals.cpp.
 class RecordedCall {
  public:
-  RecordedCall(Tracer& tracer, const c10::OperatorHandle& op, torch::jit::Stack& stack)
-      : tracer_(tracer), op_(op), schema_(op.schema()), facts_(facts(op)), stack_(stack), first_(stack.size() - schema_.arguments().size()), node_{op} {}
+  RecordedCall(Tracer& tracer, const c10::OperatorHandle& op, torch::jit::Stack& stack, bool autograd_sees_kernel)
+      : tracer_(tracer), autograd_sees_kernel_(autograd_sees_kernel), op_(op), schema_(op.schema()), facts_(facts(op)), stack_(stack), first_(stack.size() - schema_.arguments().size()), node_{op} {}
 
   void run();
 
@@ -24,6 +24,8 @@ class RecordedCall {
   void read_arguments();
   void read_argument(size_t i, const c10::IValue& argument);
   void read_constant(size_t i, const c10::IValue& argument);
+  bool read_number(const c10::IValue& argument);
+  bool read_numbers(const c10::IValue& argument);
   at::Tensor read_element(const at::Tensor& tensor, std::vector<Value>& values);
   at::Tensor read_tensor(const at::Tensor& tensor, Operand& operand);
   void find_device();
@@ -50,6 +52,7 @@ class RecordedCall {
   void refuse_other_memory() const;
   void refuse_sizes_behind_autograd() const;
   void refuse_views_of_leaf_views() const;
+  void refuse_operators_without_formula() const;
   void refuse_results_over_operands() const;
   void refuse_masks() const;
   void refuse_mixed_devices(const FakeImpl& fake) const;
@@ -61,6 +64,7 @@ class RecordedCall {
   bool is_input(int32_t storage) const;
 
   Tracer& tracer_;
+  const bool autograd_sees_kernel_;           ///< nothing above has told it to look away
   const c10::OperatorHandle& op_;
   const c10::FunctionSchema& schema_;
   const OpFacts& facts_;

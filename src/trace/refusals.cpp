@@ -2,6 +2,7 @@
 #include <ATen/SavedTensorHooks.h>
 
 #include "graph/geometry.h"
+#include "ops/versions.h"
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
 #include "trace/seed_watch.h"
@@ -47,6 +48,12 @@ void RecordedCall::refuse_other_memory() const {
 void RecordedCall::refuse_sizes_behind_autograd() const {
   if (facts_.changes_metadata && !c10::GradMode::is_enabled() && !tracer_.differentiating_ && stack_[first_].isTensor() && stack_[first_].toTensor().requires_grad())
     throw RunEagerly(full_name(op_) + " changes the sizes or strides of a tensor that requires grad under no_grad" + called_at());
+}
+
+/// libtorch lets autograd see what the kernel of such an operator calls, and what that is nobody knows before it runs.
+void RecordedCall::refuse_operators_without_formula() const {
+  if (is_foreign(op_) && !op_.hasKernelForDispatchKey(c10::DispatchKey::Autograd) && !op_.hasKernelForAnyDispatchKey(c10::autograd_dispatch_keyset))
+    throw RunEagerly(full_name(op_) + " has no derivative formula and is given a tensor that requires grad" + called_at());
 }
 
 /// A view made under no_grad asks its base whether it requires grad, and the fake of such a leaf has no base.

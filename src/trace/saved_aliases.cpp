@@ -1,6 +1,7 @@
 #include "trace/saved_aliases.h"
 
 #include <ATen/SavedTensorHooks.h>
+#include <ATen/SequenceNumber.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/csrc/autograd/variable.h>
@@ -18,10 +19,20 @@ namespace {
 using torch::autograd::Engine;
 using torch::autograd::SavedVariableHooks;
 
+/// A node saves behind being made, and before the next one is.
+uint64_t youngest_node() { return at::sequence_number::peek() - 1; }
+
+/// In-place operators save a clone of what they write, which has a node of its own.
+bool is_clone_of_its_own(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta && meta->grad_fn_ && meta->grad_fn_->sequence_nr() == youngest_node() && meta->grad_fn_->name() == "CloneBackward0";
+}
+
 class SavedAlias final : public SavedVariableHooks {
  public:
   void call_pack_hook(const at::Tensor& tensor) override {
     FakeImpl* fake = as_fake(tensor);
+    if (is_clone_of_its_own(tensor)) Tracer::current()->note_saving(youngest_node() - 1);
     if (fake && fake->lent_memory()) Tracer::current()->settle_output(tensor);   // what was written there is data from now on
     if (fake) likeness_.emplace(fake->likeness());
     else real_ = tensor;
@@ -60,8 +71,10 @@ class AliasingEngine final : public Engine {
   explicit AliasingEngine(Engine& inner) : inner_(inner) {}
 
   std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
-    const Tracer* tracer = Tracer::current();
-    if (!tracer || !tracer->runs_program() || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return inner_.get_default_saved_variable_hooks();
+    Tracer* tracer = Tracer::current();
+    if (!tracer || !tracer->runs_program()) return inner_.get_default_saved_variable_hooks();
+    tracer->note_saving(youngest_node());
+    if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return inner_.get_default_saved_variable_hooks();
     return std::make_unique<SavedAlias>();
   }
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots, const torch::autograd::variable_list& inputs, bool keep_graph, bool create_graph,

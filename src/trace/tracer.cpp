@@ -12,7 +12,9 @@
 #include <atomic>
 
 #include "base/autograd.h"
+#include "base/host.h"
 #include "trace/failure.h"
+#include "trace/other_threads.h"
 #include "trace/refuse.h"
 #include "trace/saved_aliases.h"
 #include "trace/shapes.h"
@@ -93,8 +95,10 @@ void Tracer::record(const std::function<void()>& program) {
   save_aliases();
   const NotedCopies noted(made_);
   Recording recording(*this, Phase::Forward, /*lifts=*/true);
+  const OtherThreads threads(id_);
   program();
   note_known();
+  if (threads.were_met()) throw RunEagerly("it computes in threads of its own");
 }
 
 namespace {
@@ -134,6 +138,7 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
   Recording recording(*this, phase, /*lifts=*/met_saved_tensor_hooks_ || met_own_code_ || (met_branches_ && phase == Phase::Forward));
   // Eager calls the backward outside the region in which the forward was autocast.
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const std::shared_ptr<void> around = around_backwards_ && (met_saved_tensor_hooks_ || met_own_code_) ? around_backwards_() : nullptr;
   last_failure() = nullptr;
   Tensors found;
   try {
@@ -187,7 +192,10 @@ Tensors Tracer::differentiate_keeping_graph(const Tensors& outputs, const Tensor
 std::vector<Lifted> Tracer::lift_arguments(size_t count, torch::jit::Stack& stack) {
   std::vector<Lifted> alone;
   auto lift = [this](const at::Tensor& tensor) {
-    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      const at::Tensor number = met_symbols_ && symbol_in_host() ? symbol_in_host()(tensor) : at::Tensor();
+      return number.defined() ? number : tensor;
+    }
     at::Tensor fake = twin(tensor);
     // A custom function asks the real tensor whether it requires grad, and its operators run as these do.
     if (!differentiating_ && !c10::GradMode::is_enabled() && fake.requires_grad() && !tensor.requires_grad())

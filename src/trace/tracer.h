@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/autograd.h"
 #include "trace/fake.h"
@@ -24,6 +25,11 @@ struct RunEagerly : UnsupportedError {
 /// Thrown where a program changes something of its own that compiled code would not change again; what does so once may not do it the next time.
 struct KeepsState : RunEagerly {
   using RunEagerly::RunEagerly;
+};
+
+/// Thrown where the program is to be traced once more, and will go another way.
+struct TraceAgain : KeepsState {
+  using KeepsState::KeepsState;
 };
 
 /// Thrown where not even the original can take the place of compiled code.
@@ -45,6 +51,7 @@ struct TracedInput {
   NodePtr end = nullptr;      ///< of a capture that requires grad, or of an argument that was computed: where gradients leave the trace
   bool captured = false;
   at::Tensor grad = {};       ///< that the real tensor had when it was met, where it was captured
+  uint32_t version = 0;       ///< of `visible`, when the program got it
   bool required_grad = false; ///< the real one, when the trace met it
   bool also_captured = false; ///< an argument that the program reached by itself as well
 };
@@ -97,6 +104,13 @@ class Tracer {
   /// Whether a real tensor was used inside this trace, or is an argument.
   bool has_met(const at::Tensor& real) const;
 
+  /// Before the program runs: what gathers in these leaves counts as it is now, whenever the program comes to them.
+  void remember_gradients(const Tensors& leaves);
+  /// Those of them that have other gradients now.
+  Tensors leaves_with_other_gradients() const;
+  /// They have those of before again; says whether one had another.
+  bool restore_gradients() const;
+
   /// The value behind a fake of this tracer; throws Error for a fake of another one.
   Value value_of(const at::Tensor& fake) const;
 
@@ -142,6 +156,9 @@ class Tracer {
   size_t recorded_before(uint64_t sequence_number) const;
   /// The call of the program's that this node of autograd belongs to; null for nodes that were made while a derivative was recorded.
   const Node* call_of(const torch::autograd::Node& node) const;
+  /// The node of autograd's with this sequence number saves a tensor of the program's.
+  void note_saving(uint64_t sequence_number) { saving_.insert(sequence_number); }
+  bool has_saved(const torch::autograd::Node& node) const { return saving_.count(node.sequence_nr()) > 0; }
   /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would run.
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
   /// Asked before each draw of random numbers whether a generator was set by the program.
@@ -151,8 +168,12 @@ class Tracer {
   /// The program took a gradient itself.
   void note_inner_gradient() { met_inner_gradient_ = true; }
   bool met_inner_gradient() const { return met_inner_gradient_; }
+  /// Code of the program's in backwards runs while what `enter` returns is held.
+  void run_backwards_within(std::function<std::shared_ptr<void>()> enter) { around_backwards_ = std::move(enter); }
   /// Whether autograd's zeros without memory came up: a derivative reads less where it meets them.
   bool met_zeros() const { return met_zeros_; }
+  /// The program holds numbers of the graph: where they stand for tensors, the host knows which.
+  void note_symbols() { met_symbols_ = true; }
   /// Some formula goes several ways: those that a derivative of it calls may.
   void note_branches() { met_branches_ = true; }
 
@@ -190,17 +211,24 @@ class Tracer {
   std::vector<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, size_t> twins_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
+  struct Gathered {
+    at::Tensor leaf, gradient;
+  };
+  std::unordered_map<const c10::TensorImpl*, Gathered> gathered_;   ///< before the program ran
   WeakFakes made_;                                           ///< all fakes of the program's run
   std::vector<AutogradOfCall> modes_;
   std::vector<KnownToAutograd> known_;
   WeakFakes just_made_;                                      ///< by the program's last node; autograd comes to know them only when that has been recorded
   std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
+  std::unordered_set<uint64_t> saving_;
   SeedWatch* seeds_ = nullptr;
+  std::function<std::shared_ptr<void>()> around_backwards_;
   bool met_saved_tensor_hooks_ = false;
   bool met_own_code_ = false;
   bool met_inner_gradient_ = false;
   bool met_view_functions_ = false;
   bool met_branches_ = false;
+  bool met_symbols_ = false;
   bool met_zeros_ = false;                                   ///< some fake is a zero tensor
   std::vector<int32_t> leaf_views_;                          ///< storages of inputs with a gradient that lie on a leaf which is a view of a tensor without
   std::unordered_map<int32_t, at::Tensor> snapshots_;        ///< data of captures whose memory may die before the trace ends

@@ -48,9 +48,14 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   input.real = real;
   input.captured = captured;
   input.required_grad = real.requires_grad();
-  if (captured && real.is_leaf()) input.grad = real.grad();
+  if (captured && real.is_leaf()) {
+    auto remembered = gathered_.find(real.unsafeGetTensorImpl());
+    input.grad = remembered == gathered_.end() ? real.grad() : remembered->second.gradient;
+  }
   input.leaf = wrap(std::move(description), real.device());
   input.value = as_fake(input.leaf)->value;
+  // The program may read it, and a constant that it returns has it.
+  if (!real.is_inference()) input.leaf.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(real._version()));
   if (real.requires_grad()) {
     input.leaf.set_requires_grad(true);
     graph_.meta(input.value).requires_grad = true;
@@ -61,6 +66,7 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   }
   input.visible = input.leaf;
   if (captured && real.requires_grad() && !real.is_leaf()) input.visible = non_leaf_of(input.leaf, nullptr);
+  input.version = version_of(input.visible);
   graph_.add_input(input.value);
   return input;
 }
@@ -80,6 +86,7 @@ Tensors Tracer::add_arguments(const Tensors& reals) {
   for (size_t i : computed) {
     inputs_[i].end = history_of(inputs_[i].real, inputs_);
     inputs_[i].visible = non_leaf_of(inputs_[i].leaf, inputs_[i].end);
+    inputs_[i].version = version_of(inputs_[i].visible);
   }
   Tensors fakes;
   for (const at::Tensor& real : reals) fakes.push_back(real.defined() ? inputs_[twins_.at(real.unsafeGetTensorImpl())].visible : real);
@@ -119,6 +126,24 @@ at::Tensor Tracer::twin(const at::Tensor& real) {
     inputs_[found->second].also_captured = true;
   }
   return inputs_[found->second].visible;
+}
+
+void Tracer::remember_gradients(const Tensors& leaves) {
+  for (const at::Tensor& leaf : leaves)
+    if (leaf.is_leaf()) gathered_.try_emplace(leaf.unsafeGetTensorImpl(), leaf, leaf.grad());
+}
+
+Tensors Tracer::leaves_with_other_gradients() const {
+  Tensors found;
+  for (const auto& [impl, gathered] : gathered_)
+    if (!gathered.leaf.grad().is_same(gathered.gradient)) found.push_back(gathered.leaf);
+  return found;
+}
+
+bool Tracer::restore_gradients() const {
+  const Tensors changed = leaves_with_other_gradients();
+  for (const at::Tensor& leaf : changed) leaf.mutable_grad() = gathered_.at(leaf.unsafeGetTensorImpl()).gradient;
+  return !changed.empty();
 }
 
 /// Its captures may die from here on.
@@ -168,6 +193,7 @@ void Tracer::release_real_tensors() {
     if (input.leaf.is_leaf()) input.leaf.mutable_grad() = at::Tensor();
   }
   stand_ins_.clear();
+  gathered_.clear();
   index_twins();
 }
 

@@ -1,6 +1,7 @@
 #include "trace/watcher.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <c10/core/AutogradState.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
@@ -8,6 +9,7 @@
 #include <cstring>
 
 #include "ops/facts.h"
+#include "ops/numbers.h"
 #include "trace/refuse.h"
 
 namespace tandem {
@@ -97,6 +99,7 @@ void Watcher::watch(const std::function<Tensors()>& program, const std::vector<V
     Watching watching(*this, record_);
     returned = program();
   }
+  if (difference_.empty()) follow_numbers();
   if (difference_.empty() && next_ < record_.nodes().size()) differs("it ended before " + to_string(record_, record_.nodes()[next_]));
   for (size_t i = 0; i < returned.size() && i < outputs.size(); ++i) compare_tensor(outputs[i], returned[i], "output " + std::to_string(i));
 }
@@ -105,7 +108,8 @@ void Watcher::see(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
   c10::impl::ExcludeDispatchKeyGuard unwatched(watched_key.add(c10::DispatchKey::DeferredInit));
   // What looks at data was answered while the program was traced, and not recorded.
   const bool follows = difference_.empty() && !facts(op).data_dependent;
-  if (follows) compare_call(op, stack);
+  if (follows) follow_numbers();
+  if (follows && difference_.empty()) compare_call(op, stack);
   op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), &stack);
   if (!follows || !difference_.empty()) return;
   const Node& node = record_.nodes()[next_++];
@@ -128,17 +132,53 @@ void Watcher::compare_call(const c10::OperatorHandle& op, const torch::jit::Stac
   for (size_t a = 0; a < count && difference_.empty(); ++a) compare_argument(node.arguments[a], stack[first + a], node.op.schema().arguments()[a].name());
 }
 
+/// The program computes them by itself, between two operators; the tensors that they come from hold now what they held then.
+void Watcher::follow_numbers() {
+  for (; next_ < record_.nodes().size() && makes_number(record_.nodes()[next_].op); ++next_) {
+    const Node& node = record_.nodes()[next_];
+    torch::jit::Stack stack;
+    for (const Operand& argument : node.arguments) {
+      const auto* constant = std::get_if<c10::IValue>(&argument);
+      stack.push_back(constant ? *constant : c10::IValue(content(argument)));
+      if (stack.back().isTensor() && !stack.back().toTensor().defined()) return differs("the memory that a number was read from is gone");
+    }
+    node.op.callBoxed(stack);
+    numbers_[std::get<Value>(node.results[0]).id] = stack[0].toTensor();
+  }
+}
+
+at::Tensor Watcher::content(const Operand& recorded) const {
+  const Value value = std::get<Value>(recorded);
+  if (is_number(value)) return numbers_.at(value.id);
+  const TensorMeta& meta = record_.meta(value);
+  const Memory& memory = memory_[size_t(meta.storage)];
+  const auto storage = memory.storage.lock();
+  if (!storage) return {};
+  at::NoGradGuard no_grad;
+  return at::empty({0}, at::TensorOptions().dtype(meta.dtype).device(meta.device)).set_(c10::Storage(storage), meta.offset + memory.offset, meta.sizes, meta.strides);
+}
+
+void Watcher::compare_number(Value recorded, const c10::IValue& argument, const std::string& name) {
+  const at::Tensor& number = numbers_.at(recorded.id);
+  const bool is_there = argument.isScalar() || (argument.isTensor() && argument.toTensor().defined() && argument.toTensor().numel() == 1);
+  if (!is_there) return differs(name + " is no number");
+  const c10::IValue computed = number.item(), given = argument.isScalar() ? argument : c10::IValue(argument.toTensor().item());
+  if (!same_constant(computed, given)) differs(name + " is " + shown(given) + " where what was recorded gives " + shown(computed));
+}
+
 void Watcher::compare_argument(const Operand& recorded, const c10::IValue& argument, const std::string& name) {
   if (auto* value = std::get_if<Value>(&recorded)) {
+    if (is_number(*value)) return compare_number(*value, argument, name);
     if (argument.isTensor() || argument.isNone()) return compare_tensor(*value, argument.isTensor() ? argument.toTensor() : at::Tensor(), name);
     return differs(name + " is no tensor");
   }
   if (auto* values = std::get_if<std::vector<Value>>(&recorded)) {
-    if (!argument.isTensorList() && !argument.isOptionalTensorList()) return differs(name + " is no list of tensors");
+    if (!argument.isList()) return differs(name + " is no list of tensors");
     const auto list = argument.toListRef();
     if (list.size() != values->size()) return differs(name + " has another length");
     for (size_t i = 0; i < list.size() && difference_.empty(); ++i)
-      compare_tensor((*values)[i], list[i].isTensor() ? list[i].toTensor() : at::Tensor(), name);
+      if (is_number((*values)[i])) compare_number((*values)[i], list[i], name);
+      else compare_tensor((*values)[i], list[i].isTensor() ? list[i].toTensor() : at::Tensor(), name);
     return;
   }
   compare_constant(std::get<c10::IValue>(recorded), argument, name);

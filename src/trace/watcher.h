@@ -5,6 +5,7 @@
 #include <tandem/graph.h>
 
 #include <functional>
+#include <unordered_map>
 
 namespace tandem {
 
@@ -36,6 +37,10 @@ class Watcher {
   void compare_call(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
   void compare_argument(const Operand& recorded, const c10::IValue& argument, const std::string& name);
   void compare_tensor(Value recorded, const at::Tensor& tensor, const std::string& name);
+  void compare_number(Value recorded, const c10::IValue& argument, const std::string& name);
+  void follow_numbers();
+  at::Tensor content(const Operand& recorded) const;
+  bool is_number(Value value) const { return value && numbers_.count(value.id) > 0; }
   void compare_constant(const c10::IValue& recorded, const c10::IValue& argument, const std::string& name);
   void read_result(const Operand& recorded, const c10::IValue& result);
   void bind(Value value, const at::Tensor& tensor);
@@ -47,6 +52,7 @@ class Watcher {
   size_t next_ = 0;
   std::vector<Memory> memory_;               ///< by storage number
   std::vector<bool> is_input_;               ///< by storage number
+  std::unordered_map<int32_t, at::Tensor> numbers_;   ///< what the run must compute of those that it read from tensors, by value
   std::string difference_;
 };
 

@@ -106,7 +106,7 @@ const bool aliased_inputs_rows = add_rows({
     {"C8", {{write_first, both_cut_from({2, 4}, [](at::Tensor x) { return Tensors{x[0], x[0]}; }), {.together = false}}}},
     {"C9", {{write_first, both_cut_from({2, 4}, [](at::Tensor x) { return Tensors{x[0], x}; }), {.together = false}}}},
     {"C11", {{[](const Tensors& in) { in[2].mul_(2); return Tensors{in[1] + 1, in[2].view({-1})}; }, sharing({0, 1, 0})}}},
-    {"C13", {{transpose_first, both_cut_from({4}, [](at::Tensor x) { return Tensors{x.view({4}), x.view({4})}; }), {.same_versions = false}}}},
+    {"C13", {{transpose_first, both_cut_from({4}, [](at::Tensor x) { return Tensors{x.view({4}), x.view({4})}; })}}},
     {"C14", {{[](const Tensors& in) { in[0].mul_(2); return Tensors{in[1] + 1, in[2] + 1}; }, both(raw_aliases)}}},
     {"C15",
      {{[](const Tensors& in) { in[1].add_(1); in[3].unsqueeze_(0); return Tensors{in[0] + in[2] + in[3], in[1].view({-1})}; }, sharing({0, 1, 0, 1})}}},

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "cache/settings.h"
 #include "cache/bundle.h"
 #include "cache/fingerprints.h"
 #include "cache/local_store.h"
@@ -84,6 +85,14 @@ TEST_F(CacheApi, DefaultsComeFromTheEnvironmentAlsoWhenTheCacheIsOff) {
   EXPECT_EQ(cache::stats().entries, 0u);
   unsetenv("TANDEM_CACHE");
   unsetenv("TANDEM_CACHE_DIR");
+}
+
+TEST_F(CacheApi, IsSwitchedOffByEveryWordThatSaysSo) {
+  for (const char* word : {"off", "0", "false", "no", "on", "1", "true", "yes", "", "perhaps"}) {
+    setenv("TANDEM_CACHE", word, 1);
+    EXPECT_EQ(cache::settle({.directory = folder().directory}).enabled, std::string_view("off 0 false no").find(word) == std::string_view::npos || !*word) << word;
+  }
+  unsetenv("TANDEM_CACHE");
 }
 
 // ---- keys

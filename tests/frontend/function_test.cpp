@@ -190,5 +190,12 @@ TEST(CompileFunction, AnUntraceableCallIsNamedWithItsPlaceInTheProgram) {
 #endif
 }
 
+TEST(CompileFunction, OneOfNothingSaysSoWhenItIsCalled) {
+  CompiledFunction<at::Tensor(const at::Tensor&)> fast;
+  EXPECT_NE(test::message<Error>([&] { fast(torch::ones(2)); }).find("nothing was compiled"), std::string::npos);
+  fast = compile([](const at::Tensor& x) { return x.sin(); });
+  EXPECT_TRUE(same_tensor(fast(torch::ones(2)), torch::ones(2).sin()));
+}
+
 }  // namespace
 }  // namespace tandem

@@ -129,6 +129,26 @@ TEST(CompileModule, AnEmptyHolderIsRefused) {
   EXPECT_NE(test::message<Error>([&] { compile(empty); }).find("empty"), std::string::npos);
 }
 
+TEST(CompileModule, ForwardIsTheCall) {
+  Gate gate;
+  gate->eval();
+  auto fast = compile(gate);
+  const at::Tensor x = torch::randn({2, 4});
+  const uint64_t before = counters()["compile_forward"];
+  EXPECT_TRUE(same_tensor(fast.forward(x, 2.0), gate->forward(x, 2.0)));
+  EXPECT_EQ(counters()["compile_forward"], before + 1);
+}
+
+TEST(CompileModule, OneOfNothingSaysSoWhenItIsCalled) {
+  CompiledModule<GateImpl> fast;
+  EXPECT_EQ(fast.get(), nullptr);
+  EXPECT_NE(test::message<Error>([&] { fast(torch::ones({2, 4})); }).find("nothing was compiled"), std::string::npos);
+  Gate gate;
+  gate->eval();
+  fast = compile(gate);
+  EXPECT_TRUE(same_tensor(fast(torch::ones({2, 4})), gate(torch::ones({2, 4}))));
+}
+
 template <class F, class... Args>
 concept CanCall = requires(F f, Args... args) { f(args...); };
 static_assert(CanCall<CompiledModule<GateImpl>, at::Tensor>);

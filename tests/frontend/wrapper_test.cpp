@@ -235,5 +235,26 @@ TEST(Wrapper, WhatCannotBeTakenApartDoesNotCompileAndSaysWhy) {
   EXPECT_EQ(errors.find("with W = Good"), errors.npos) << errors;
 }
 
+TEST(Compile, WhatHasNoSignatureDoesNotCompileAndSaysWhatToWrite) {
+  const std::string errors = test::refusal_of(R"(
+    #include <tandem/compile.h>
+    struct Net { at::Tensor forward(const at::Tensor& x) { return x; } };
+    void given(torch::nn::AnyModule& any) {
+      tandem::compile(&Net::forward);
+      tandem::compile(any);
+      tandem::compile([](auto x) { return x.sin(); });
+      tandem::compile([](const auto& x, auto&& y) { return x.mul(y); });
+      tandem::compile([](const auto& list) -> tandem::Tensors { return {list[0]}; })({at::Tensor()});
+      tandem::compile([](const at::Tensor& x) { return x.sin(); });
+    }
+  )");
+  for (const char* sentence : {"a member function has no object; compile the module itself", "an AnyModule hides what its forward takes", "auto parameters have no types to compile for"})
+    EXPECT_NE(errors.find(sentence), errors.npos) << sentence << "\nis not in\n" << errors;
+  size_t generic = 0;
+  for (size_t at = errors.find("error: static assertion failed: tandem::compile: auto"); at != errors.npos; at = errors.find("error: static assertion failed: tandem::compile: auto", at + 1)) ++generic;
+  EXPECT_EQ(generic, 2u) << errors;
+  EXPECT_EQ(errors.find("has no member named"), errors.npos) << errors;
+}
+
 }  // namespace
 }  // namespace tandem

@@ -72,6 +72,23 @@ step(around=saved_tensors_hooks(pack_with(lambda tensor: tensor.numpy(force=True
 step(around=saved_tensors_hooks(pack_with(lambda tensor: tensor * 2), lambda tensor: tensor / 2))
 """
 
+# A backward behind the last one: eager refuses that of a gather, and not that of a sum.
+TWICE = """
+def twice(function):
+    tandem.reset()
+    x = torch.ones(3, requires_grad=True)
+    result = tandem.compile(function)(x)
+    result.backward(torch.ones_like(result))
+    try:
+        result.backward(torch.ones_like(result))
+        print(tandem.counters()["joint_trace"], "accepted", sep="|")
+    except RuntimeError as error:
+        print(tandem.counters()["joint_trace"], str(error)[:45], sep="|")
+
+twice(lambda x: x[[0, 0]])
+twice(lambda x: x + 1)
+"""
+
 
 class Cache(unittest.TestCase):
     def setUp(self):
@@ -107,6 +124,10 @@ class Cache(unittest.TestCase):
     def test_m18_hooks_around_a_call_work_on_what_code_from_the_cache_saves(self):
         self.assertEqual(self.run_steps(), [["miss", "1", "0", ""]])
         self.assertEqual(self.run_steps(AROUND), [["hit", "0", "1", ""]] * 2)
+
+    def test_a_second_backward_is_refused_of_code_from_the_cache_too(self):
+        for traces in ("1", "0"):
+            self.assertEqual(self.run_steps(TWICE), [[traces, "Trying to backward through the graph a second"], [traces, "accepted"]])
 
 
 if __name__ == "__main__":

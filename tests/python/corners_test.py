@@ -1,4 +1,4 @@
-"""Corners of libtorch that programs come upon: batched gradients, numbers in the place of tensors, layouts, marks for the profiler, operators that go."""
+"""Corners of libtorch that programs come upon: batched gradients, second backwards, numbers in the place of tensors, layouts, marks for the profiler, operators that go."""
 
 import gc
 import unittest
@@ -65,12 +65,143 @@ class BatchedGradients(unittest.TestCase):
             torch.autograd.grad(y, x, torch.randn(3, 2), is_grads_batched=True)
 
 
+class SecondBackwards(unittest.TestCase):
+    """Without retain_graph libtorch's nodes give up what they saved, each at its own time."""
+
+    ONE = {
+        "put": put,
+        "sum": lambda x: x.sum() + 1,
+        "number": lambda x: x * 2,
+        "part": lambda x: (lambda y: (y[:1].add_(1), y)[1])(x + 1),
+        "attribute": lambda x: KeepsAnAttribute.apply(x),
+    }
+    TWO = {
+        "shared input": lambda x: (x.sin(), x.cos()),
+        "shared exponential": lambda x: (lambda y: (y + 1, y.sin()))(x.exp()),
+        "one saves nothing": lambda x: (x.exp(), x + 1),
+    }
+    DOORS = {
+        "compile": tandem.compile,
+        "compile, unwatched": lambda function: tandem.compile(function, watched_calls=False),
+        "torch.compile": lambda function: torch.compile(function, backend="tandem"),
+    }
+
+    def outcome(self, function, order):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        results = [function(x) for _ in range(2)]                 # the second call is a watched one
+        said = []
+        for result in results:
+            result = result if isinstance(result, tuple) else (result,)
+            for i in order:
+                try:
+                    result[i].sum().backward()
+                    said.append("")
+                except RuntimeError as error:
+                    said.append(str(error))
+        return said, x.grad.tolist()
+
+    def check(self, functions, *orders):
+        for name, function in functions.items():
+            for door, compiled in self.DOORS.items():
+                for order in orders:
+                    with self.subTest(function=name, door=door, order=order):
+                        torch._dynamo.reset()
+                        self.assertEqual(self.outcome(compiled(function), order), self.outcome(function, order))
+
+    def test_of_one_result(self):
+        self.check(self.ONE, (0, 0))
+
+    def test_of_two_results(self):
+        self.check(self.TWO, (0, 1, 0), (1, 0, 1))
+
+
+class KeepsAnAttribute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.factor = x.exp()
+        return ctx.factor * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.factor
+
+
+def put_twice(x, mask):
+    y = x + 2
+    y[mask] = 2
+    y.mul_(2)
+    return y
+
+
+def write_twice(x, mask):
+    x.mul_(2)
+    x[mask] = 3
+    return x
+
+
+def view_and_write(x, mask):
+    y = x + 1
+    part = y[1:]
+    part.add_(1)
+    return y, part
+
+
+def only_counted(x, mask):
+    torch.autograd.graph.increment_version(x)
+    return x * 2
+
+
+class Versions(unittest.TestCase):
+    """How many writes are counted can be read by the caller."""
+
+    def versions(self, function, requires_grad):
+        seen = []
+        for _ in range(3):
+            x = torch.ones(3, requires_grad=requires_grad) * 1
+            results = function(x, torch.tensor([True, False, True]))
+            seen.append([x._version] + [result._version for result in (results if isinstance(results, tuple) else (results,))])
+        return seen
+
+    def test_are_eagers(self):
+        for function in (put_twice, write_twice, view_and_write, only_counted):
+            for requires_grad in (False, True):
+                for options in ({}, {"watched_calls": False}, {"keep_input_mutations": False, "watched_calls": False}):
+                    with self.subTest(function=function.__name__, requires_grad=requires_grad, options=options):
+                        self.assertEqual(self.versions(tandem.compile(function, **options), requires_grad), self.versions(function, requires_grad))
+
+    def test_are_eagers_through_dynamo(self):
+        for function in (put_twice, write_twice, view_and_write):
+            with self.subTest(function.__name__):
+                torch._dynamo.reset()
+                self.assertEqual(self.versions(torch.compile(function, backend="tandem"), False), self.versions(function, False))
+
+
 class Operators(unittest.TestCase):
     def test_a_number_is_copied(self):
         for given in (torch.zeros(2), torch.zeros(2, requires_grad=True) * 1):
             result = tandem.compile(lambda x: x.copy_(1))(given)
             self.assertEqual(result.tolist(), [1, 1])
             self.assertEqual(result.requires_grad, given.requires_grad)
+
+    def test_one_without_a_derivative_formula(self):
+        """Autograd sees what its kernel calls."""
+        with torch.library._scoped_library("tandem_no_formula", "DEF") as library:
+            library.define("triple(Tensor x) -> Tensor")
+            library.impl("triple", lambda x: 3 * x, "CompositeExplicitAutograd")
+            library.impl("triple", torch.empty_like, "Meta")
+
+            def function(x):
+                return torch.cos(torch.ops.tandem_no_formula.triple(torch.relu(x)))
+
+            for compiled in (tandem.compile(function), tandem.compile(function, watched_calls=False), torch.compile(function, backend="tandem")):
+                for _ in range(2):
+                    x, y = (torch.ones(2, requires_grad=True) for _ in range(2))
+                    compiled(x).sum().backward()
+                    function(y).sum().backward()
+                    self.assertTrue(torch.equal(x.grad, y.grad))
+            before = tandem.counters()["ran_uncompiled"]
+            tandem.compile(function)(torch.ones(2))               # nothing is differentiated
+            self.assertEqual(tandem.counters()["ran_uncompiled"], before)
 
     def test_a_number_is_looked_for(self):
         for backend in ("eager", "debug"):

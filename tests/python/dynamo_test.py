@@ -206,6 +206,21 @@ class Dynamo(unittest.TestCase):
         module = tandem.compile(torch.nn.Linear(3, 3))
         self.assertTrue(torch.equal(torch.compile(lambda x: module(x) + 1, backend="eager")(x), module(x) + 1))
 
+    def test_a_watched_call_inside_is_none_of_dynamos(self):
+        for backend in ("eager", "aot_eager", tandem.dynamo.backend):
+            for requires_grad in (False, True):
+                with self.subTest(backend=backend, requires_grad=requires_grad):
+                    torch._dynamo.reset()
+                    inner = tandem.compile(lambda x: (x * 2).sin())
+                    outer, before = torch.compile(lambda x: inner(x) + 1, backend=backend), tandem.counters()["promise_broken"]
+                    x = torch.ones(2, requires_grad=requires_grad)
+                    for _ in range(5):
+                        result = outer(x)
+                        self.assertTrue(torch.equal(result, (torch.ones(2) * 2).sin() + 1))
+                    self.assertEqual(tandem.counters()["promise_broken"], before)
+                    if requires_grad:
+                        self.assertTrue(torch.equal(torch.autograd.grad(result.sum(), x)[0], (torch.ones(2) * 2).cos() * 2))
+
     def test_fake_tensors_of_python_get_the_original(self):
         from torch._subclasses.fake_tensor import FakeTensorMode
 

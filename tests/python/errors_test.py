@@ -63,6 +63,29 @@ class Errors(unittest.TestCase):
         self.refused(lambda x: x + sum(x.tolist()), "depend on the data|memory of a tensor")
         self.refused(lambda x: x + float(x[0]), "item")
 
+    def test_reading_memory_in_a_backward(self):
+        class Listed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, gradient):
+                return torch.tensor(gradient.tolist()) * 2
+
+        for watched in (True, False):
+            compiled, x = tandem.compile(lambda x: Listed.apply(x), watched_calls=watched), torch.ones(2, requires_grad=True)
+            self.assertIn("backward of its own reads the memory of a tensor", tandem.explain(compiled, x).eager_reason)
+            compiled(x).sum().backward()
+            self.assertTrue(torch.equal(x.grad, torch.full((2,), 2.0)))
+
+    def test_calls_that_an_argument_leaves_to_the_original_are_counted(self):
+        for watched in (True, False):
+            compiled, before = tandem.compile(lambda x, rest: x + next(rest), watched_calls=watched), tandem.counters().get("ran_uncompiled", 0)
+            for i in range(3):
+                self.assertTrue(torch.equal(compiled(torch.ones(2), iter([1, 2])), torch.full((2,), 2.0)))
+                self.assertEqual(tandem.counters()["ran_uncompiled"], before + i + 1)
+
     def test_catching_the_refusal_does_not_hide_it(self):
         def careful(x):
             try:

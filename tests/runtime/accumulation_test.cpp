@@ -161,6 +161,36 @@ TEST(Optimisers, StepsDoNotMakeTheFunctionBeTracedAgain) {
   EXPECT_EQ(test::counter("trace"), traces + 1);
 }
 
+/// Forward, backward and the step in one compiled function; what it leaves in parameters and gradients.
+Tensors after_whole_steps(const std::function<Callable(Callable)>& compile, bool clears) {
+  torch::manual_seed(0);
+  torch::nn::Linear model(3, 2);
+  auto step = compile([&](const Tensors& in) {
+    if (clears) model->zero_grad();
+    at::Tensor loss = model(in[0]).square().sum();
+    loss.backward();
+    at::NoGradGuard no_grad;
+    for (at::Tensor& parameter : model->parameters()) parameter.sub_(parameter.grad(), 0.01);
+    return Tensors{loss.detach()};
+  });
+  for (int i = 0; i < 10; ++i) step({torch::full({2, 3}, float(i + 1) / 10)});
+  Tensors found = model->parameters();
+  for (const at::Tensor& parameter : model->parameters()) found.push_back(parameter.grad());
+  return found;
+}
+
+TEST(Optimisers, AWholeStepInOneFunction) {
+  for (bool clears : {true, false}) {
+    const Tensors eager = after_whole_steps([](Callable step) { return step; }, clears);
+    for (bool watched : {true, false}) {
+      const uint64_t uncompiled = test::counter("ran_uncompiled");
+      const Tensors got = after_whole_steps([&](Callable step) { return Callable(Compiled(step, {.watched_calls = watched})); }, clears);
+      for (size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_values(eager[i], got[i])) << clears << ' ' << i;
+      EXPECT_EQ(test::counter("ran_uncompiled"), uncompiled) << clears;
+    }
+  }
+}
+
 // ---- writes that come too early
 
 /// Whether the backward refuses, with eager's meaning.

@@ -158,18 +158,40 @@ TEST(WrittenBeforeBackward, AParameter) {
 
 // ---- what is kept
 
-TEST(SavedMemory, IsFreedByTheBackwardAndWithTheOutputs) {
-  c10::weak_intrusive_ptr<c10::StorageImpl> saved(c10::intrusive_ptr<c10::StorageImpl>{});
-  auto keep_track = [&](const Graph& graph, const CompileContext& context) {
-    auto code = find_backend("eager")->compile(graph, context);
-    return boxed([code, &saved](Tensors&& in) {
-      Tensors out = code->run(std::move(in));
-      saved = c10::weak_intrusive_ptr<c10::StorageImpl>(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(out.back().storage().unsafeGetStorageImpl()));
-      return out;
-    });
-  };
-  auto plainly = [](const Graph& graph, const CompileContext& context) { return find_backend("eager")->compile(graph, context); };
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin().sum()}; }, {.fw_compiler = keep_track, .bw_compiler = plainly});
+struct SavedMemory : testing::Test {
+  c10::weak_intrusive_ptr<c10::StorageImpl> saved{c10::intrusive_ptr<c10::StorageImpl>()};   ///< of the last value that the last call saved
+
+  Compiled compiled(Tensors (*function)(const Tensors&)) {
+    auto keep_track = [this](const Graph& graph, const CompileContext& context) {
+      auto code = find_backend("eager")->compile(graph, context);
+      return boxed([code, this](Tensors&& in) {
+        Tensors out = code->run(std::move(in));
+        saved = c10::weak_intrusive_ptr<c10::StorageImpl>(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(out.back().storage().unsafeGetStorageImpl()));
+        return out;
+      });
+    };
+    auto plainly = [](const Graph& graph, const CompileContext& context) { return find_backend("eager")->compile(graph, context); };
+    return Compiled(function, {.fw_compiler = keep_track, .bw_compiler = plainly});
+  }
+};
+
+TEST_F(SavedMemory, IsFreedWhenNoOutputCanReadItAnyMore) {
+  Compiled apart = compiled([](const Tensors& in) { return [](const at::Tensor& sum) { return Tensors{sum.sin(), sum.cos()}; }(in[0] + 1); });
+  Tensors out = apart({leaf({3})});
+  for (size_t i : {0, 1}) {
+    EXPECT_FALSE(saved.expired());
+    out[i].sum().backward();
+  }
+  EXPECT_TRUE(saved.expired());
+  Compiled shared = compiled([](const Tensors& in) { return [](const at::Tensor& both) { return Tensors{both.sin(), both + 1}; }(in[0].exp()); });
+  out = shared({leaf({3})});
+  EXPECT_FALSE(saved.expired());
+  out[0].sum().backward();
+  EXPECT_TRUE(saved.expired());
+}
+
+TEST_F(SavedMemory, IsFreedByTheBackwardAndWithTheOutputs) {
+  Compiled fast = compiled([](const Tensors& in) { return Tensors{in[0].exp().sin().sum()}; });
   at::Tensor a = leaf({3}), y = fast({a})[0];
   EXPECT_FALSE(saved.expired());
   y.backward({}, true);
@@ -182,7 +204,7 @@ TEST(SavedMemory, IsFreedByTheBackwardAndWithTheOutputs) {
   EXPECT_TRUE(saved.expired());
 }
 
-TEST(SavedMemory, InputsDieWithTheirOwners) {
+TEST_F(SavedMemory, InputsDieWithTheirOwners) {
   Compiled fast([](const Tensors& in) { return Tensors{in[0].exp()}; }, {});
   at::Tensor a = leaf({3});
   fast({a})[0].sum().backward();
@@ -195,7 +217,7 @@ TEST(SavedMemory, InputsDieWithTheirOwners) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST(SavedMemory, AnOutputThatIsSavedMakesNoCycle) {
+TEST_F(SavedMemory, AnOutputThatIsSavedMakesNoCycle) {
   Compiled fast([](const Tensors& in) { return Tensors{in[0].exp()}; }, {});
   at::Tensor y = fast({leaf({3})})[0];
   c10::weak_intrusive_ptr<c10::TensorImpl> watched(y.getIntrusivePtr());

@@ -14,7 +14,8 @@ using test::same_values;
 const test::Maker three = leaves({{3}}, {true});
 
 TEST(TracedConstants, OfEveryMaking) {
-  compare([](const Tensors& in) { return Tensors{in[0] * torch::tensor({1.f, 2.f, 3.f}), torch::tensor({{1, 2}, {3, 4}}), torch::tensor(2.5)}; }, three);
+  // How libtorch fills such a tensor, element by element, is counted in eager alone.
+  compare([](const Tensors& in) { return Tensors{in[0] * torch::tensor({1.f, 2.f, 3.f}), torch::tensor({{1, 2}, {3, 4}}), torch::tensor(2.5)}; }, three, {.same_versions = false});
   compare([](const Tensors& in) { return Tensors{in[0] * at::tensor(std::vector<float>{1, 2, 3}), at::tensor(std::vector<int64_t>{4, 5})}; }, three);
   compare([](const Tensors& in) { return Tensors{in[0] * torch::arange(3), torch::eye(3).mv(in[0]), torch::full({3}, 7), torch::zeros_like(in[0])}; }, three);
   compare([](const Tensors& in) { return Tensors{torch::linspace(0, 1, 3) + in[0], torch::logspace(0, 1, 3), torch::hann_window(3) * in[0]}; }, three);
@@ -48,7 +49,7 @@ TEST(TracedConstants, WrittenAfterTheyWereMade) {
     table[1] = 7;
     table.index_put_({torch::indexing::Slice(2)}, in[0][0].detach());
     return Tensors{in[0] * table, table};
-  }, three);
+  }, three, {.same_versions = false});
   compare([](const Tensors& in) {
     at::Tensor table = at::empty({3});
     float* data = table.data_ptr<float>();
@@ -86,7 +87,9 @@ TEST(TracedRandom, TracingLeavesTheGeneratorsAlone) {
 TEST(TracedRandom, EqualSeedsGiveEqualDraws) {
   compare([](const Tensors& in) { return Tensors{torch::dropout(in[0], 0.5, true)}; }, leaves({{50}}, {true}));
   compare([](const Tensors& in) { return Tensors{torch::rand({3}) * in[0], torch::randint(10, {4}), torch::randn_like(in[0]), torch::randperm(6)}; }, three);
-  compare([](const Tensors& in) { return Tensors{in[0] * torch::empty({3}).bernoulli_(0.5), torch::empty({2}).uniform_(-1, 1), at::normal(0., 1., {3})}; }, three);
+  compare([](const Tensors& in) { return Tensors{in[0] * torch::empty({3}).bernoulli_(0.5), torch::empty({2}).uniform_(-1, 1)}; }, three);
+  // libtorch counts a write inside this one, which is one operator here.
+  compare([](const Tensors& in) { return Tensors{in[0] * 2, at::normal(0., 1., {3})}; }, three, {.same_versions = false});
   compare([](const Tensors& in) { return Tensors{torch::bernoulli(in[0].sigmoid()), torch::multinomial(in[0].softmax(0), 2), torch::rrelu(in[0], 0.1, 0.3, true)}; },
           three);
   compare([](const Tensors& in) { return Tensors{torch::alpha_dropout(in[0], 0.3, true), torch::feature_dropout(in[0].view({1, 3, 1}), 0.5, true)}; }, three);
