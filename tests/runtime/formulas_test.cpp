@@ -177,7 +177,8 @@ TEST(Formulas, Products) {
 std::vector<at::ScalarType> dtypes_that_eager_has(const Function& call) {
   std::vector<at::ScalarType> found;
   for (at::ScalarType dtype : three_dtypes) try {
-      both(listed(call), at::zeros({2, 3}, dtype), 1);
+      for (const at::Tensor& x : {at::zeros({2, 3}, dtype), at::eye(2, 3, at::TensorOptions(dtype)), at::ones({2, 3}, dtype)})
+        for (int order : {1, 2}) both(listed(call), x, order);
       found.push_back(dtype);
     } catch (const c10::Error&) {
     }

@@ -79,17 +79,17 @@ void add_layouts(const Sample& sample, const Stack& stack, std::vector<Stack>& a
   }
 }
 
-/// Families and operators whose kernels read beyond tensors that do not fit together.
-bool takes_sizes_for_granted(const Sample& sample, Family family) {
-  return family == samples::layers || family == samples::losses || sample.op.starts_with("aten::_embedding_bag") || sample.op.starts_with("aten::segment_reduce");
+/// Families and operators whose kernels read beyond tensors that do not fit together; on a GPU an index that does not fit leaves the device unusable.
+bool takes_sizes_for_granted(const Sample& sample, Family family, c10::Device device) {
+  return !device.is_cpu() || family == samples::layers || family == samples::losses || sample.op.starts_with("aten::_embedding_bag") || sample.op.starts_with("aten::segment_reduce");
 }
 
 /// In every layout, as it is and, where kernels check what they are given, with one or two dimensions of all its tensors made 1: what kernels make of strides hangs on them.
-std::vector<Stack> variants(const Sample& sample, Family family) {
+std::vector<Stack> variants(const Sample& sample, Family family, c10::Device device) {
   const Stack stack = fill_defaults(sample);
   std::vector<Stack> all;
   add_layouts(sample, stack, all);
-  if (takes_sizes_for_granted(sample, family)) return all;
+  if (takes_sizes_for_granted(sample, family, device)) return all;
   constexpr int64_t most = 5;
   for (int64_t first = 0; first < most; ++first)
     for (int64_t second = first; second < most; ++second) {
@@ -222,7 +222,7 @@ constexpr std::initializer_list<Family> families = {samples::pointwise, samples:
 Tally check_family(Family family, c10::Device device) {
   Tally tally;
   for (const Sample& sample : family())
-    for (const Stack& stack : variants(sample, family)) {
+    for (const Stack& stack : variants(sample, family, device)) {
       Stack placed;
       try {
         placed = on(device, sample, stack);

@@ -61,6 +61,13 @@ struct Convolution {
   at::MemoryFormat format(c10::Device device, at::native::ConvBackend kernel) const {
     return at::native::_determine_backend_memory_format(hollow(with_height(prepared(input)), device), hollow(with_height(weight), device), kernel);
   }
+
+  /// Those of the gradients of input and weight, each of which cuDNN computes from two of the three tensors; one with a single channel says nothing of its own.
+  std::pair<at::MemoryFormat, at::MemoryFormat> formats_of_transposed(const at::Tensor& gradient, c10::Device device) const {
+    const at::Tensor x = with_height(prepared(input)), given = with_height(gradient).contiguous(x.suggest_memory_format());
+    auto both = [&](const at::Tensor& other) { return at::native::cudnn_conv_suggest_memory_format(hollow(given, device), hollow(other, device)); };
+    return {both(with_height(weight)), both(x)};
+  }
 };
 
 void convolution(ShapeCall& call) {
@@ -79,8 +86,9 @@ void convolution_backward(ShapeCall& call) {
   if (kernel == at::native::ConvBackend::Empty || kernel == at::native::ConvBackend::MkldnnEmpty) return;   // zeros, in layouts of many kinds
   at::MemoryFormat format = c.format(call.device, kernel);
   bool by_mkldnn = kernel == at::native::ConvBackend::Mkldnn || kernel == at::native::ConvBackend::MkldnnTranspose;
-  call.give(when(wanted[0], result(c.input.sizes(), c.input.scalar_type(), format)));
-  if (wanted[1] || !by_mkldnn || !wanted[2]) call.give(when(wanted[1], result(c.weight.sizes(), c.weight.scalar_type(), format)));
+  auto [input_format, weight_format] = kernel == at::native::ConvBackend::CudnnTranspose ? c.formats_of_transposed(call.tensor(0), call.device) : std::pair(format, format);
+  call.give(when(wanted[0], result(c.input.sizes(), c.input.scalar_type(), input_format)));
+  if (wanted[1] || !by_mkldnn || !wanted[2]) call.give(when(wanted[1], result(c.weight.sizes(), c.weight.scalar_type(), weight_format)));
   else call.give(formatted(with_height(c.weight).sizes(), c.weight.scalar_type(), format));   // made along with the bias's, and returned as it is
   call.give(when(wanted[2], make_meta({call.tensor(0).size(1)}, call.tensor(0).scalar_type())));
 }
