@@ -246,21 +246,6 @@ class Run {
     }
   }
 
-  bool has_hidden_base(size_t k) const {
-    const at::Tensor& t = outputs_[k];
-    if (!t.defined() || !t.requires_grad() || !t.is_view() || (t.is_contiguous() && t.numel() == t._base().numel())) return false;
-    auto shares = [&](const at::Tensor& other) { return !other.is_same(t) && share_memory(t, other); };
-    auto has_base = [&](const at::Tensor& other) { return shares(other) && other.requires_grad(); };
-    return std::none_of(outputs_.begin(), outputs_.end(), has_base) && std::none_of(scene_.pool.begin(), scene_.pool.end(), shares);
-  }
-
-  /// A write to what shares memory with such a view gives it another history, as a write to itself does.
-  bool lies_under_hidden_base(size_t k) const {
-    for (size_t other = 0; other < outputs_.size(); ++other)
-      if (has_hidden_base(other) && (other == k || share_memory(outputs_[k], outputs_[other]))) return true;
-    return false;
-  }
-
   /// Whether some elements may lie in one place.
   static bool repeats_elements(const at::Tensor& t) {
     std::vector<std::pair<int64_t, int64_t>> dims;
@@ -288,11 +273,6 @@ class Run {
   void write_outputs() {
     for (size_t k = 0; k < outputs_.size(); ++k) {
       if (call_.manner != nullptr && k < call_.manner->writes.size() && call_.manner->writes[k] != Write::Taken) continue;
-      if (call_.manner == nullptr && lies_under_hidden_base(k)) {
-        found_.manner.concessions.insert("views whose base nobody has are not written");
-        found_.manner.writes.push_back(Write::Spared);
-        continue;
-      }
       if (call_.manner == nullptr && repeats_elements(outputs_[k])) {
         found_.manner.concessions.insert("tensors that hold one element in several places are not written");
         found_.manner.writes.push_back(Write::Spared);

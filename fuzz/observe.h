@@ -26,8 +26,7 @@ struct Seen {
 enum class Tangents : uint8_t { Together, OneByOne, None };
 
 /// What became of a write to an output. Forbidden: eager refuses it for the way in which a view was made (by an operator that returns several, or under no_grad).
-/// Spared: a part or a permutation of memory whose base nobody has, or what shares memory with such a view. Eager differentiates the write through the view's base, compiled code by itself: in another layout, which
-/// rounds sums otherwise.
+/// Spared: some elements may lie in one place.
 enum class Write : uint8_t { Taken, Refused, Forbidden, Spared };
 
 /// How a run was made. A compiled run is made as eager's was, so that both do the same.

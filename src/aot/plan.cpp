@@ -246,8 +246,7 @@ class Planner {
     if (output.requires_grad() && output.is_leaf() && !is_untracked_view(output)) throw RunEagerly("the function returns a leaf that it makes");
     if (output.is_view() && output._base().requires_grad() && output._base().is_leaf()) throw RunEagerly("the function returns a view of a leaf that it makes");
     if (output.is_view() && output.grad_fn() && !output._base().requires_grad()) throw RunEagerly("the function returns a view of a tensor that it detached in place");
-    const std::vector<at::Tensor>& together = outputs_on_[storage_of(output)];
-    at::Tensor base = together.size() > 1 ? base_of(together) : is_untracked_view(output) ? base_of({output, at::Tensor(output._base())}) : output;
+    const at::Tensor base = base_on(storage_of(output));
     role.base = returned(base);
     note_versions(role.base);
     role.source = output.is_same(base) ? OutputSource::Fresh : OutputSource::ViewOfOutput;
@@ -256,6 +255,32 @@ class Planner {
     if (!steps) throw RunEagerly("outputs share memory in a way that no view operator made");
     role.steps = std::move(*steps);
     if (!plan_view(output, base, role)) throw RunEagerly("outputs that share memory have gradients of their own");
+  }
+
+  /// What the caller gets the outputs of this memory as views of: as in eager where that can be said in view operators, one of them otherwise.
+  const at::Tensor& base_on(int32_t storage) {
+    auto [found, fresh] = bases_on_.try_emplace(storage);
+    if (!fresh) return found->second;
+    const std::vector<at::Tensor>& together = outputs_on_[storage];
+    const at::Tensor& first = together.front();
+    if (first.is_view() && are_views_of(at::Tensor(first._base()), together)) found->second = first._base();
+    else found->second = together.size() > 1 ? base_of(together) : is_untracked_view(first) ? base_of({first, at::Tensor(first._base())}) : first;
+    return found->second;
+  }
+
+  bool are_views_of(const at::Tensor& base, const std::vector<at::Tensor>& together) {
+    return as_fake(base) && std::all_of(together.begin(), together.end(), [&](const at::Tensor& output) {
+      if (output.is_same(base)) return true;
+      auto steps = view_steps(trace_, links_, tracer_.value_of(base), tracer_.value_of(output));
+      if (!steps) return false;
+      OutputRole role;
+      role.steps = std::move(*steps);
+      try {
+        return plan_view(output, base, role);
+      } catch (const RunEagerly&) {
+        return false;
+      }
+    });
   }
 
   /// A write to a view of such a tensor, an expanded one, is differentiated through what that is a view of in turn.
@@ -339,6 +364,7 @@ class Planner {
   std::set<int32_t> read_first_;             ///< storages that the forward reads before any of that
   std::set<int32_t> on_inputs_;
   std::map<int32_t, std::vector<at::Tensor>> outputs_on_;
+  std::map<int32_t, at::Tensor> bases_on_;   ///< by the storages of outputs
   Tensors later_sources_;
   Plan plan_;
 };
