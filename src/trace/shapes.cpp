@@ -93,8 +93,8 @@ Knowledge& knowledge_of(const c10::OperatorHandle& op) {
 
 /// What eager checks before it writes a result into a tensor that is already there.
 void check_fits(const at::Tensor& target, const at::Tensor& result) {
-  const std::string from = c10::toString(result.scalar_type()), to = c10::toString(target.scalar_type());
-  TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()), "result type " + from + " can't be cast to the desired output type " + to);
+  TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()),
+              std::string("result type ") + c10::toString(result.scalar_type()) + " can't be cast to the desired output type " + c10::toString(target.scalar_type()));
 }
 
 /// False when the result does not fit.
