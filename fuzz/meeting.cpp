@@ -18,7 +18,9 @@ size_t sums_of_gradients(const Tensors& roots) {
     sums += again;
     if (!again) waiting.push_back(edge.function.get());
   };
-  for (const at::Tensor& root : roots) arrive(torch::autograd::impl::gradient_edge(root));
+  torch::autograd::edge_list held;           // nobody else holds the node of a leaf that is a root
+  for (const at::Tensor& root : roots) held.push_back(torch::autograd::impl::gradient_edge(root));
+  for (const torch::autograd::Edge& edge : held) arrive(edge);
   while (!waiting.empty()) {
     const torch::autograd::Node* node = waiting.back();
     waiting.pop_back();

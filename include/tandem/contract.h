@@ -54,7 +54,7 @@ struct OutputRole {
   std::optional<size_t> same_as = {};       ///< the earlier output that is this very tensor
   bool requires_grad = false;
   bool retains_grad = false;                ///< retain_grad() inside the function
-  bool tracked = false;                     ///< a view that autograd sees being made
+  bool tracked = false;                     ///< a view that is made with grad mode on
   bool differentiable = false;              ///< a ViewOfInput whose gradient reaches it through the compiled node, as a custom function's does
 };
 

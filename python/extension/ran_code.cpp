@@ -61,6 +61,19 @@ bool is_asked_by_user(PyFrameObject* frame) {
   return true;
 }
 
+/// Ends the trace for good, whatever the program catches.
+bool end_trace(const std::string& reason) {
+  last_failure() = std::make_exception_ptr(KeepsState(reason));
+  PyErr_SetString(PyExc_RuntimeError, reason.c_str());
+  return false;
+}
+
+/// A version counts the writes to a tensor, by whomever: it is no part of what a call gets, and no operator reads it.
+bool reads_versions(PyObject* code, PyObject* globals) {
+  static PyObject* const name = PyUnicode_InternFromString("_version");
+  return is_user_module_name(module_name_of(globals)) && PySequence_Contains(reinterpret_cast<PyCodeObject*>(code)->co_names, name) == 1;
+}
+
 }  // namespace
 
 RunningCode::RunningCode(std::vector<RanCode>& codes) : codes_(codes), outer_(std::exchange(running, this)) {
@@ -80,20 +93,22 @@ RunningCode::~RunningCode() {
 int RunningCode::on_event(PyObject*, PyFrameObject* frame, int event, PyObject* argument) {
   RunningCode* self = running;
   if (!self) return 0;
-  if (event == PyTrace_CALL) self->called(frame);
-  else if (event == PyTrace_RETURN) self->returned(frame);
-  else if (event == PyTrace_C_CALL && !self->called_native(frame, argument)) return -1;
+  if (event == PyTrace_CALL && !self->called(frame)) return -1;
+  if (event == PyTrace_RETURN) self->returned(frame);
+  if (event == PyTrace_C_CALL && !self->called_native(frame, argument)) return -1;
   return self->profile_ && self->profile_ != on_event ? self->profile_(self->profile_argument_.ptr(), frame, event, argument) : 0;
 }
 
-void RunningCode::called(PyFrameObject* frame) {
+bool RunningCode::called(PyFrameObject* frame) {
   auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-  if (known_.contains(code.ptr())) return;
+  if (known_.contains(code.ptr())) return true;
   auto globals = py::reinterpret_steal<py::object>(PyFrame_GetGlobals(frame));
   imports_ += is_import(module_name_of(globals.ptr()));
-  if (imports_ > 0) return;
+  if (imports_ > 0) return true;
+  if (reads_versions(code.ptr(), globals.ptr())) return end_trace("the function reads the version of a tensor");
   known_.insert(code.ptr());
   codes_.push_back({std::move(code), std::move(globals)});
+  return true;
 }
 
 void RunningCode::returned(PyFrameObject* frame) {
@@ -104,10 +119,7 @@ bool RunningCode::called_native(PyFrameObject* frame, PyObject* function) {
   if (imports_ > 0) return true;
   const auto found = functions_of_the_world().find(definition_of(function));
   if (found == functions_of_the_world().end() || !is_asked_by_user(frame)) return true;
-  const std::string reason = "the function calls " + found->second;
-  last_failure() = std::make_exception_ptr(KeepsState(reason));   // for good, whatever the program catches
-  PyErr_SetString(PyExc_RuntimeError, reason.c_str());
-  return false;
+  return end_trace("the function calls " + found->second);
 }
 
 }  // namespace tandem::python

@@ -22,7 +22,7 @@ class RunningCode {
 
  private:
   static int on_event(PyObject*, PyFrameObject* frame, int event, PyObject* argument);
-  void called(PyFrameObject* frame);
+  bool called(PyFrameObject* frame);
   void returned(PyFrameObject* frame);
   bool called_native(PyFrameObject* frame, PyObject* function);
 

@@ -17,7 +17,7 @@ def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options:
     """The compiled form of one graph of Dynamo's; `options` are the keywords of tandem.compile. A graph that cannot be compiled runs as it is."""
     if mode not in (None, "default"):
         raise TypeError(f"torch.compile(backend='tandem') has no mode {mode!r}; use options={{...}} with the keywords of tandem.compile")
-    if any(_is_nested(given) for given in example_inputs):
+    if any(_is_nested(given) for given in example_inputs) or _reads_versions(module):
         return module.forward
     numbers = _take_numbers(module)
     for part in module.modules():
@@ -32,6 +32,12 @@ def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options:
 def _is_nested(given: Any) -> bool:
     """A nested tensor, or one of its sizes, which is no number."""
     return given.is_nested if isinstance(given, torch.Tensor) else isinstance(given, torch.SymInt) and given.node.is_nested_int()
+
+
+def _reads_versions(module: torch.fx.GraphModule) -> bool:
+    """Of tensors, which count writes by whomever: no operator of libtorch's does."""
+    parts = (part for part in module.modules() if isinstance(part, torch.fx.GraphModule))
+    return any(node.op == "call_function" and node.target.__name__ == "_tensor_version.default" for part in parts for node in part.graph.nodes)
 
 
 def _name() -> str:

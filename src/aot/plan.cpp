@@ -230,10 +230,11 @@ class Planner {
   /// False where the gradient of the view is not that of its base.
   bool plan_view(const at::Tensor& output, const at::Tensor& base, OutputRole& role) {
     if (output.requires_grad() && !base.requires_grad()) throw RunEagerly("an output requires grad although what it is a view of does not");
-    role.tracked = output.grad_fn() != nullptr;
+    const bool has_history = output.grad_fn() != nullptr;
+    role.tracked = has_history || (!base.requires_grad() && !is_made_under_no_grad(output));
     if (auto steps = regenerated_steps(tracer_, links_, output, base, role.steps))
       role.steps = std::move(*steps);
-    else if (role.tracked)
+    else if (has_history)
       return autograd_sees_only_views(output, base, role.steps.size());
     else if (output.requires_grad() && torch::autograd::impl::get_autograd_meta(output)->requires_grad_)
       throw RunEagerly("the function returns a leaf that it makes");

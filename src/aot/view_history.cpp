@@ -11,6 +11,11 @@ bool is_untracked_view(const at::Tensor& output) {
   return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())) && output._base().requires_grad();
 }
 
+bool is_made_under_no_grad(const at::Tensor& output) {
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(output);
+  return view && view->has_bw_view() && view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE;
+}
+
 bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {
   auto edge = torch::autograd::impl::gradient_edge(output);
   for (size_t i = 0; i < steps; ++i) {

@@ -9,6 +9,9 @@ namespace tandem {
 /// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through it.
 bool is_untracked_view(const at::Tensor& output);
 
+/// Eager refuses to write such a view once grad mode is on.
+bool is_made_under_no_grad(const at::Tensor& output);
+
 /// False for what a custom function returns, which may be its input and still have a gradient of its own.
 bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps);
 

@@ -122,7 +122,7 @@ class MakeOutputs final : public Wrapper {
     if (step == 0) made = start(role, call);
     if (role.same_as) return;
     if (step < role.steps.size()) {
-      at::AutoGradMode grad(is_seen(role, call));
+      at::AutoGradMode grad(role.tracked);
       made = replay(role.steps[step], made);
     }
     if (role.differentiable && call.node && step + 1 >= role.steps.size()) torch::autograd::set_history(made, call.node);
@@ -137,12 +137,6 @@ class MakeOutputs final : public Wrapper {
   static const at::Tensor& base(const OutputRole& role, const RunningCall& call) {
     const bool of_input = role.source == OutputSource::Input || role.source == OutputSource::ViewOfInput;
     return of_input ? call.inputs[role.base] : call.results[role.base];
-  }
-
-  /// A view of a tensor that needs no grad is made in the caller's mode, as eager would; a write to a neighbour may have given the tensor a history since.
-  static bool is_seen(const OutputRole& role, const RunningCall& call) {
-    const bool plain = !base(role, call).requires_grad() || (role.source == OutputSource::ViewOfInput && !call.entry->plan.contract.inputs[role.base].differentiated());
-    return role.tracked || (at::GradMode::is_enabled() && plain);
   }
 };
 

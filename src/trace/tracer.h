@@ -214,7 +214,8 @@ class Tracer {
   struct Gathered {
     at::Tensor leaf, gradient;
   };
-  std::unordered_map<const c10::TensorImpl*, Gathered> gathered_;   ///< before the program ran
+  std::vector<Gathered> gathered_;                           ///< before the program ran
+  std::unordered_map<const c10::TensorImpl*, size_t> gathered_places_;
   WeakFakes made_;                                           ///< all fakes of the program's run
   std::vector<AutogradOfCall> modes_;
   std::vector<KnownToAutograd> known_;

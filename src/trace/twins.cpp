@@ -49,8 +49,8 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   input.captured = captured;
   input.required_grad = real.requires_grad();
   if (captured && real.is_leaf()) {
-    auto remembered = gathered_.find(real.unsafeGetTensorImpl());
-    input.grad = remembered == gathered_.end() ? real.grad() : remembered->second.gradient;
+    auto remembered = gathered_places_.find(real.unsafeGetTensorImpl());
+    input.grad = remembered == gathered_places_.end() ? real.grad() : gathered_[remembered->second].gradient;
   }
   input.leaf = wrap(std::move(description), real.device());
   input.value = as_fake(input.leaf)->value;
@@ -130,19 +130,19 @@ at::Tensor Tracer::twin(const at::Tensor& real) {
 
 void Tracer::remember_gradients(const Tensors& leaves) {
   for (const at::Tensor& leaf : leaves)
-    if (leaf.is_leaf()) gathered_.try_emplace(leaf.unsafeGetTensorImpl(), leaf, leaf.grad());
+    if (leaf.is_leaf() && gathered_places_.try_emplace(leaf.unsafeGetTensorImpl(), gathered_.size()).second) gathered_.push_back({leaf, leaf.grad()});
 }
 
 Tensors Tracer::leaves_with_other_gradients() const {
   Tensors found;
-  for (const auto& [impl, gathered] : gathered_)
+  for (const Gathered& gathered : gathered_)
     if (!gathered.leaf.grad().is_same(gathered.gradient)) found.push_back(gathered.leaf);
   return found;
 }
 
 bool Tracer::restore_gradients() const {
   const Tensors changed = leaves_with_other_gradients();
-  for (const at::Tensor& leaf : changed) leaf.mutable_grad() = gathered_.at(leaf.unsafeGetTensorImpl()).gradient;
+  for (const at::Tensor& leaf : changed) leaf.mutable_grad() = gathered_[gathered_places_.at(leaf.unsafeGetTensorImpl())].gradient;
   return !changed.empty();
 }
 
@@ -194,6 +194,7 @@ void Tracer::release_real_tensors() {
   }
   stand_ins_.clear();
   gathered_.clear();
+  gathered_places_.clear();
   index_twins();
 }
 

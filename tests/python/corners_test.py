@@ -151,6 +151,22 @@ def only_counted(x, mask):
     return x * 2
 
 
+def read_versions(x, mask):
+    before = x._version
+    x.mul_(2)
+    x.mul_(2)
+    y = x + 2
+    y[mask] = 2
+    return before, x._version, y._version
+
+
+def read_version_of_a_result(x, mask):
+    y = x + 2
+    before = y._version
+    y[mask] = 2
+    return before, y._version
+
+
 class Versions(unittest.TestCase):
     """How many writes are counted can be read by the caller."""
 
@@ -174,6 +190,19 @@ class Versions(unittest.TestCase):
             with self.subTest(function.__name__):
                 torch._dynamo.reset()
                 self.assertEqual(self.versions(torch.compile(function, backend="tandem"), False), self.versions(function, False))
+
+
+    def test_that_the_function_reads_are_eagers(self):
+        for options in ({}, {"watched_calls": False}):
+            with self.subTest(options=options):
+                x, mask = torch.ones(3), torch.tensor([True, False, True])
+                function = tandem.compile(read_versions, **options)
+                self.assertEqual([function(x, mask) for _ in range(5)], [(2 * k, 2 * k + 2, 1) for k in range(5)])
+                self.assertIn("version", tandem.explain(function, x, mask).eager_reason)
+
+    def test_that_the_function_reads_are_eagers_through_dynamo(self):
+        function = torch.compile(read_version_of_a_result, backend="tandem")
+        self.assertEqual([function(torch.ones(3), torch.tensor([True, False, True])) for _ in range(3)], [(0, 1)] * 3)
 
 
 class Operators(unittest.TestCase):

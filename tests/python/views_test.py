@@ -18,6 +18,23 @@ def written(x):
     return transposed
 
 
+def made_without_grad(x):
+    with torch.no_grad():
+        return (x * 2).view(-1)
+
+
+def partly_made_without_grad(x):
+    with torch.no_grad():
+        transposed = (x * 2).t()
+    return transposed[1:]
+
+
+def view_of_no_grads_result(x):
+    with torch.no_grad():
+        y = x * 2
+    return y.t()
+
+
 FUNCTIONS = {
     "transposed": lambda x: (x * 2).t(),
     "a part": lambda x: (x * 2)[1:],
@@ -90,6 +107,24 @@ class Views(unittest.TestCase):
         for compile in (lambda f: f, lambda f: tandem.compile(f, watched_calls=False)):
             with self.assertRaisesRegex(RuntimeError, "Can't detach views in-place"):
                 compile(lambda x: (x * 2).t())(torch.ones(2, 3, requires_grad=True)).detach_()
+
+    def test_are_written_where_eager_lets_them(self):
+        def write(compiled, x, grad_mode):
+            with torch.set_grad_enabled(grad_mode):
+                view = compiled(x)
+            try:
+                return view.mul_(torch.ones_like(view, requires_grad=True)).requires_grad
+            except RuntimeError as error:
+                return str(error)
+
+        doors = {"tandem": lambda f: tandem.compile(f, watched_calls=False), "Dynamo": lambda f: torch.compile(f, backend="tandem")}
+        for function in (made_without_grad, partly_made_without_grad, view_of_no_grads_result):
+            for grad_mode in (True, False):
+                for name, compile in doors.items():
+                    with self.subTest(function.__name__, grad_mode=grad_mode, door=name):
+                        torch._dynamo.reset()
+                        x = torch.ones(3, 4, requires_grad=True)
+                        self.assertEqual(write(compile(function), x, grad_mode), write(function, x, grad_mode))
 
 
 if __name__ == "__main__":
