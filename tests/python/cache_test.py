@@ -89,6 +89,27 @@ twice(lambda x: x[[0, 0]])
 twice(lambda x: x + 1)
 """
 
+# Leaves lie elsewhere in each process.
+CLEARED = """
+leaves = [torch.ones(size, requires_grad=True) for size in range(1, 30)]
+
+def give_gradients():
+    for leaf in leaves:
+        leaf.grad = torch.ones_like(leaf)
+
+def clear(x):
+    for leaf in leaves:
+        leaf.grad = None
+    return (x * 2).sum()
+
+compiled = tandem.compile(clear)
+give_gradients()
+compiled(torch.ones(3, requires_grad=True))
+assert all(leaf.grad is None for leaf in leaves)
+give_gradients()
+print(tandem.explain(compiled, torch.ones(3, requires_grad=True)).cache_state)
+"""
+
 
 class Cache(unittest.TestCase):
     def setUp(self):
@@ -128,6 +149,9 @@ class Cache(unittest.TestCase):
     def test_a_second_backward_is_refused_of_code_from_the_cache_too(self):
         for traces in ("1", "0"):
             self.assertEqual(self.run_steps(TWICE), [[traces, "Trying to backward through the graph a second"], [traces, "accepted"]])
+
+    def test_a_function_that_clears_gradients_is_found_by_the_next_process(self):
+        self.assertEqual([self.run_steps(CLEARED) for _ in range(3)], [[["miss"]], [["hit"]], [["hit"]]])
 
 
 if __name__ == "__main__":
