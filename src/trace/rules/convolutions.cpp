@@ -63,8 +63,8 @@ struct Convolution {
   }
 
   /// Those of the gradients of input and weight, each of which cuDNN computes from two of the three tensors; one with a single channel says nothing of its own.
-  std::pair<at::MemoryFormat, at::MemoryFormat> formats_of_transposed(const at::Tensor& gradient, c10::Device device) const {
-    const at::Tensor x = with_height(prepared(input)), given = with_height(gradient).contiguous(x.suggest_memory_format());
+  std::pair<at::MemoryFormat, at::MemoryFormat> formats_of_transposed(const at::Tensor& gradient, c10::Device device, at::MemoryFormat format) const {
+    const at::Tensor x = with_height(prepared(input)).contiguous(format), given = with_height(gradient).contiguous(x.suggest_memory_format());
     auto both = [&](const at::Tensor& other) { return at::native::cudnn_conv_suggest_memory_format(hollow(given, device), hollow(other, device)); };
     return {both(with_height(weight)), both(x)};
   }
@@ -86,7 +86,7 @@ void convolution_backward(ShapeCall& call) {
   if (kernel == at::native::ConvBackend::Empty || kernel == at::native::ConvBackend::MkldnnEmpty) return;   // zeros, in layouts of many kinds
   at::MemoryFormat format = c.format(call.device, kernel);
   bool by_mkldnn = kernel == at::native::ConvBackend::Mkldnn || kernel == at::native::ConvBackend::MkldnnTranspose;
-  auto [input_format, weight_format] = kernel == at::native::ConvBackend::CudnnTranspose ? c.formats_of_transposed(call.tensor(0), call.device) : std::pair(format, format);
+  auto [input_format, weight_format] = kernel == at::native::ConvBackend::CudnnTranspose ? c.formats_of_transposed(call.tensor(0), call.device, format) : std::pair(format, format);
   call.give(when(wanted[0], result(c.input.sizes(), c.input.scalar_type(), input_format)));
   if (wanted[1] || !by_mkldnn || !wanted[2]) call.give(when(wanted[1], result(c.weight.sizes(), c.weight.scalar_type(), weight_format)));
   else call.give(formatted(with_height(c.weight).sizes(), c.weight.scalar_type(), format));   // made along with the bias's, and returned as it is
