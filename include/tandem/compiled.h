@@ -48,12 +48,19 @@ std::string key(const Function& function, const Tensors& inputs);
 /// A compiled function of a list of tensors: called and trained like the original; copies share their state; calls are thread-safe.
 class Compiled {
  public:
+  /// Of nothing yet: assign what `compile` returns; a call before that throws Error.
+  Compiled() = default;
   Compiled(Callable callable, Options options);
-  Tensors operator()(const Tensors& inputs) const { return detail::call(*function_, inputs).tensors; }
+  Tensors operator()(const Tensors& inputs) const { return detail::call(function(), inputs).tensors; }
   /// Traces and compiles for these inputs without running, and says what came of it.
-  Explanation explain(const Tensors& inputs) const { return detail::explain(*function_, inputs); }
+  Explanation explain(const Tensors& inputs) const { return detail::explain(function(), inputs); }
 
  private:
+  detail::Function& function() const {
+    if (!function_) throw Error("a compiled function was called into which nothing was compiled; assign it what tandem::compile returns first");
+    return *function_;
+  }
+
   std::shared_ptr<detail::Function> function_;
 };
 

@@ -19,6 +19,8 @@ using Keywords = std::unordered_map<std::string, c10::IValue>;
 /// arguments are part of the signature. Copies share their state; calls are thread-safe.
 class CompiledScript {
  public:
+  /// Of nothing yet: assign what `compile` returns; a call before that throws Error.
+  CompiledScript() = default;
   CompiledScript(const torch::jit::Module& module, Options options);
 
   /// What `forward` returns; throws ContractError that names the argument when the call does not fit the script's signature.
@@ -42,6 +44,7 @@ class CompiledScript {
 
  private:
   struct State;
+  State& state() const;
   std::shared_ptr<State> state_;
 };
 

@@ -165,7 +165,7 @@ CompiledScript::CompiledScript(const torch::jit::Module& module, Options options
 
 IValue CompiledScript::operator()(std::vector<IValue> arguments, const Keywords& keywords) const {
   Tensors tensors;
-  auto function = state_->find(std::move(arguments), keywords, tensors);
+  auto function = state().find(std::move(arguments), keywords, tensors);
   detail::Returned returned = detail::call(*function, tensors);
   const at::Tensor* next = returned.tensors.data();
   return build_script_value(*static_cast<const ScriptLayout*>(returned.structure.get()), next);
@@ -173,10 +173,15 @@ IValue CompiledScript::operator()(std::vector<IValue> arguments, const Keywords&
 
 Explanation CompiledScript::explain(std::vector<IValue> arguments, const Keywords& keywords) const {
   Tensors tensors;
-  auto function = state_->find(std::move(arguments), keywords, tensors);
+  auto function = state().find(std::move(arguments), keywords, tensors);
   return detail::explain(*function, tensors);
 }
 
-torch::jit::Module* CompiledScript::get() const { return &state_->script->module; }
+CompiledScript::State& CompiledScript::state() const {
+  if (!state_) throw Error("a compiled script was called into which nothing was compiled; assign it what tandem::compile returns first");
+  return *state_;
+}
+
+torch::jit::Module* CompiledScript::get() const { return &state().script->module; }
 
 }  // namespace tandem

@@ -44,17 +44,6 @@ std::string script_location() {
   return {};
 }
 
-std::string function_name(uintptr_t address) {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void*>(address), &info) || !info.dli_sname || is_foreign_library(info.dli_fname ? info.dli_fname : "")) return {};
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
-  std::string name = status == 0 ? plain.get() : info.dli_sname;
-  constexpr std::array foreign_names = {"std::", "at::", "c10::", "torch::", "tandem::", "_start", "void std::"};
-  bool foreign = std::any_of(foreign_names.begin(), foreign_names.end(), [&](const char* prefix) { return name.starts_with(prefix); });
-  return foreign ? "" : name;
-}
-
 #ifdef TANDEM_HAVE_LIBDW
 
 /// The debug information of this process, read once and kept.
@@ -69,6 +58,13 @@ class DebugInfo {
     if (std::string place = line_of(module, address); !place.empty()) return place;
     if (std::string place = enclosing_call(module, address); !place.empty()) return place;
     return preceding_line(module, address);
+  }
+
+  /// The symbol at this address, local ones too; empty where it is foreign.
+  std::string symbol(uintptr_t address) {
+    Dwfl_Module* module = module_at(address);
+    const char* name = module && !is_foreign_library(path_of(module)) ? dwfl_module_addrname(module, address) : nullptr;
+    return name ? name : "";
   }
 
  private:
@@ -148,16 +144,34 @@ class DebugInfo {
   Dwfl* session_;
 };
 
-std::string source_line(uintptr_t address) {
-  static DebugInfo* info = new DebugInfo;  // never destroyed: threads may still ask while the process ends
-  return info->find(address);
+/// Never destroyed: threads may still ask while the process ends.
+DebugInfo& debug_info() {
+  static auto* info = new DebugInfo;
+  return *info;
 }
+
+std::string source_line(uintptr_t address) { return debug_info().find(address); }
+std::string symbol(uintptr_t address) { return debug_info().symbol(address); }
 
 #else
 
 std::string source_line(uintptr_t) { return {}; }
+std::string symbol(uintptr_t address) {
+  Dl_info info;
+  return dladdr(reinterpret_cast<void*>(address), &info) && info.dli_sname && !is_foreign_library(info.dli_fname ? info.dli_fname : "") ? info.dli_sname : "";
+}
 
 #endif
+
+std::string function_name(uintptr_t address) {
+  std::string name = symbol(address);
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  if (status == 0) name = plain.get();
+  constexpr std::array foreign_names = {"std::", "at::", "c10::", "torch::", "tandem::", "_start", "void std::"};
+  const bool foreign = std::any_of(foreign_names.begin(), foreign_names.end(), [&](const char* prefix) { return name.starts_with(prefix); });
+  return foreign ? "" : name;
+}
 
 /// What `look_up` found for this address; a program comes by the same ones at every trace.
 template <std::string (*look_up)(uintptr_t)>

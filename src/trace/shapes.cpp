@@ -71,7 +71,8 @@ std::unique_ptr<Knowledge> learn(const c10::OperatorHandle& op) {
   auto knowledge = std::make_unique<Knowledge>();
   const c10::FunctionSchema& schema = op.schema();
   knowledge->rule = find_shape_rule(full_name(op));
-  if (!knowledge->rule && schema.is_mutable() && !schema.arguments().empty()) find_rule_of_functional_form(op, *knowledge);
+  // What changes sizes and strides in place is not written into.
+  if (!knowledge->rule && schema.is_mutable() && !schema.arguments().empty() && !facts(op).changes_metadata) find_rule_of_functional_form(op, *knowledge);
   knowledge->meta_kernel = find_meta_kernel(op);
   knowledge->returns = schema.returns().size();
   Kind kind = facts(op).kind;

@@ -1,8 +1,21 @@
-// Trains one step eagerly and one compiled; succeeds when loss, gradient and the new weights are equal bit for bit.
+// Trains one step eagerly and one compiled; succeeds when loss, gradient and the new weights are equal bit for bit, and an error says where it comes from.
 #include <ATen/ATen.h>
 #include <tandem/tandem.h>
 
 #include <cstdio>
+#include <cstring>
+
+at::Tensor scale_by_sum(at::Tensor x) { return x * x.sum().item<double>(); }
+
+/// Built without debug information, it has the name of the function alone to say where.
+bool names_the_function() {
+  try {
+    tandem::compile(scale_by_sum, {.must_compile = true})(at::ones({2}));
+  } catch (const tandem::Error& error) {
+    return std::strstr(error.what(), "scale_by_sum");
+  }
+  return false;
+}
 
 int main() {
   at::manual_seed(1);
@@ -19,5 +32,7 @@ int main() {
   bool equal = at::equal(eager_loss, compiled_loss) && at::equal(eager.grad(), compiled.grad()) && at::equal(eager, compiled) && !at::equal(compiled, start);
   bool was_compiled = tandem::counters().at("compile_backward") == 1;
   std::printf("loss %.6f, %s\n", compiled_loss.item<double>(), !equal ? "differs from eager" : was_compiled ? "equal to eager" : "not compiled");
-  return equal && was_compiled ? 0 : 1;
+  const bool named = names_the_function();
+  if (!named) std::printf("an error does not name the function that it comes from\n");
+  return equal && was_compiled && named ? 0 : 1;
 }

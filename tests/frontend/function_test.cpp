@@ -195,6 +195,12 @@ TEST(CompileFunction, OneOfNothingSaysSoWhenItIsCalled) {
   EXPECT_NE(test::message<Error>([&] { fast(torch::ones(2)); }).find("nothing was compiled"), std::string::npos);
   fast = compile([](const at::Tensor& x) { return x.sin(); });
   EXPECT_TRUE(same_tensor(fast(torch::ones(2)), torch::ones(2).sin()));
+
+  Compiled of_lists;
+  EXPECT_NE(test::message<Error>([&] { of_lists({torch::ones(2)}); }).find("nothing was compiled"), std::string::npos);
+  EXPECT_NE(test::message<Error>([&] { of_lists.explain({torch::ones(2)}); }).find("nothing was compiled"), std::string::npos);
+  CompiledScript script;
+  EXPECT_NE(test::message<Error>([&] { script(torch::ones(2)); }).find("nothing was compiled"), std::string::npos);
 }
 
 }  // namespace

@@ -120,6 +120,9 @@ std::vector<Sample> others() {
     samples.push_back({"aten::select.int", {x, 0, 1}});
     samples.push_back({"aten::slice.Tensor", {x, -1, 1, 3}});
     samples.push_back({"aten::transpose.int", {x, 0, 1}});
+    samples.push_back({"aten::transpose.int", {x, -1, 0}});
+    samples.push_back({"aten::transpose.int", {x, 0, 0}});
+    samples.push_back({"aten::transpose.int", {x, 0, 7}});
     samples.push_back({"aten::diagonal", {x}});
     samples.push_back({"aten::squeeze.dim", {x, 0}});
     samples.push_back({"aten::view.dtype", {x, at::kInt}});

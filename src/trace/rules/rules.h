@@ -27,6 +27,7 @@ std::span<const Row> spectral();
 std::span<const Row> attention();
 std::span<const Row> recurrent();
 std::span<const Row> optimisers();
+std::span<const Row> views();
 
 /// Every row of every family.
 std::vector<Row> all();
