@@ -115,7 +115,7 @@ Node& append_call(Graph& graph, const c10::OperatorHandle& op, std::vector<Opera
   fill_defaults(op, arguments);
   CallOnGraph call(graph, op);
   torch::jit::Stack stack = call.arguments(arguments);
-  std::vector<c10::Device> devices = infer_shapes(op, call.device(), stack);
+  Devices devices = infer_shapes(op, call.device(), stack);
   std::vector<Operand> results;
   for (size_t i = 0; i < stack.size(); ++i) results.push_back(call.result(stack[i], devices[i]));
   return graph.add_node(Node{op, std::move(arguments), std::move(results), {}, phase, {}});

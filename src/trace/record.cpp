@@ -29,7 +29,7 @@ void RecordedCall::run() {
   find_device();
   refuse_results_over_operands();
   prepare_written_arguments();
-  std::vector<c10::Device> devices = infer_shapes(op_, device_, metas_);
+  Devices devices = infer_shapes(op_, device_, metas_);
   for (c10::Device& device : devices)
     if (device.type() == device_.type()) device = device_;
   note_writes();
@@ -260,7 +260,7 @@ void RecordedCall::count_list_writes() const {
   }
 }
 
-void RecordedCall::push_results(const std::vector<c10::Device>& devices) {
+void RecordedCall::push_results(const Devices& devices) {
   torch::jit::drop(stack_, schema_.arguments().size());
   node_.results.reserve(metas_.size());
   for (size_t i = 0; i < metas_.size(); ++i) {

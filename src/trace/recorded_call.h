@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/facts.h"
+#include "trace/shapes.h"
 #include "trace/tracer.h"
 
 namespace tandem {
@@ -38,7 +39,7 @@ class RecordedCall {
   void note_writes();
   void count_list_writes() const;
 
-  void push_results(const std::vector<c10::Device>& devices);
+  void push_results(const Devices& devices);
   at::Tensor wrap_result(const at::Tensor& meta, c10::Device device, Operand& operand);
   at::Tensor as_zero(at::Tensor fake);
   bool lies_on(const Storages& storages, const at::Tensor& meta) const;

@@ -252,14 +252,14 @@ bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::D
 
 }  // namespace
 
-std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack) {
+Devices infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack) {
   static constexpr c10::DispatchKeySet ours({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit});
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   c10::impl::ExcludeDispatchKeyGuard below_tracing(ours);
 
   Knowledge& knowledge = knowledge_of(op);
   if (knowledge.device_argument >= 0 && stack[knowledge.device_argument].isDevice()) device = stack[knowledge.device_argument].toDevice();
-  std::vector<c10::Device> devices(knowledge.returns, device);
+  Devices devices(knowledge.returns, device);
   if (knowledge.rule) {
     ShapeCall call(op, device, stack);
     Answer answer = ask_rule(knowledge, call);

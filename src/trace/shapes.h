@@ -38,9 +38,12 @@ at::Tensor make_meta(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarT
 /// A meta tensor with the geometry of `meta`, on a storage of its own.
 at::Tensor make_meta(const TensorMeta& meta);
 
+/// One for each result.
+using Devices = c10::SmallVector<c10::Device, 2>;
+
 /// Replaces the arguments on `stack` (meta tensors, wrapped numbers as real CPU scalars) by the operator's results on meta, and says where each lives: own
 /// rule first, then the dispatcher's Meta kernel, else the real kernel on stand-in data (counted as `fallback_shapes`).
-std::vector<c10::Device> infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack);
+Devices infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack);
 
 /// Whether a kernel on this thread is being asked for shapes, so that what it calls is to go to `infer_inner_shapes`.
 bool shapes_are_asked();

@@ -129,7 +129,7 @@ class StandIns {
 
 }  // namespace
 
-std::vector<c10::Device> run_on_stand_ins(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack) {
+Devices run_on_stand_ins(const c10::OperatorHandle& op, c10::Device device, torch::jit::Stack& stack) {
   remember(op);
   GeneratorsKept generators;
   keep_generators(generators, device, stack);
@@ -138,7 +138,7 @@ std::vector<c10::Device> run_on_stand_ins(const c10::OperatorHandle& op, c10::De
   for (c10::IValue& argument : stack) map_tensors(argument, [&](const at::Tensor& t) { return stand_ins.real(t); });
   op.callBoxed(stack);
   stand_ins.take_over_geometry();
-  std::vector<c10::Device> devices(stack.size(), device);
+  Devices devices(stack.size(), device);
   for (size_t i = 0; i < stack.size(); ++i)
     map_tensors(stack[i], [&](const at::Tensor& t) { return devices[i] = t.device(), stand_ins.meta(t); });
   return devices;

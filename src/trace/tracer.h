@@ -195,6 +195,7 @@ class Tracer {
   int32_t storage_id(const c10::Storage& meta_storage);
   const TracedInput* original_of(const at::Tensor& saved) const;
   TracedInput make_twin(const at::Tensor& real, bool captured);
+  TracedInput& add_twin(const at::Tensor& real, bool captured);
   c10::Storage twin_storage(const at::Tensor& real);
   void note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made);
   void note_known();
@@ -210,6 +211,7 @@ class Tracer {
   std::unordered_map<const c10::StorageImpl*, int32_t> storage_ids_;
   std::vector<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, size_t> twins_;
+  std::unordered_multimap<const void*, size_t> by_memory_;   ///< inputs by where their storage begins
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
   struct Gathered {
     at::Tensor leaf, gradient;

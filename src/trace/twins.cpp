@@ -23,10 +23,19 @@ std::optional<std::string> uncompiled_kind(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
+namespace {
+
+/// Storages that share memory begin at the same place.
+const void* memory_of(const at::Tensor& real) { return real.storage().unsafeGetStorageImpl()->data(); }
+
+}  // namespace
+
 c10::Storage Tracer::twin_storage(const at::Tensor& real) {
   std::optional<c10::Storage> shared;
-  for (const TracedInput& input : inputs_) {
-    if (!input.real.defined() || !input.real.storage().is_alias_of(real.storage()) || surely_strangers(placement_of(input.real), placement_of(real))) continue;
+  auto [first, last] = by_memory_.equal_range(memory_of(real));
+  for (; first != last; ++first) {
+    const TracedInput& input = inputs_[first->second];
+    if (!input.real.storage().is_alias_of(real.storage()) || surely_strangers(placement_of(input.real), placement_of(real))) continue;
     const c10::Storage& meta = as_fake(input.leaf)->meta.storage();
     if (shared && !shared->is_alias_of(meta)) throw RunEagerly("a tensor overlaps two others that do not overlap each other");
     shared = meta;
@@ -71,12 +80,18 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   return input;
 }
 
+TracedInput& Tracer::add_twin(const at::Tensor& real, bool captured) {
+  inputs_.push_back(make_twin(real, captured));
+  by_memory_.emplace(memory_of(real), inputs_.size() - 1);
+  return inputs_.back();
+}
+
 Tensors Tracer::add_arguments(const Tensors& reals) {
   std::vector<size_t> computed;
   for (const at::Tensor& real : reals) {
     if (!real.defined() || !twins_.try_emplace(real.unsafeGetTensorImpl(), inputs_.size()).second) continue;
     if (real.requires_grad() && !real.is_leaf()) computed.push_back(inputs_.size());
-    TracedInput& input = inputs_.emplace_back(make_twin(real, /*captured=*/false));
+    TracedInput& input = add_twin(real, /*captured=*/false);
     // The program may ask its argument for the gradient that has gathered there.
     if (real.is_leaf() && real.grad().defined()) input.leaf.mutable_grad() = real.grad();
   }
@@ -121,7 +136,7 @@ at::Tensor Tracer::twin(const at::Tensor& real) {
       at::NoGradGuard no_grad;
       snapshots_[int32_t(inputs_.size())] = real.detach().clone();
     }
-    inputs_.push_back(make_twin(real, /*captured=*/true));
+    add_twin(real, /*captured=*/true);
   } else if (!inputs_[found->second].captured) {
     inputs_[found->second].also_captured = true;
   }
@@ -207,8 +222,13 @@ void Tracer::hold_captures(const Tensors& captures) {
 
 void Tracer::index_twins() {
   twins_.clear();
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].real.defined()) twins_[inputs_[i].real.unsafeGetTensorImpl()] = i;
+  by_memory_.clear();
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const at::Tensor& real = inputs_[i].real;
+    if (!real.defined()) continue;
+    twins_[real.unsafeGetTensorImpl()] = i;
+    by_memory_.emplace(memory_of(real), i);
+  }
 }
 
 }  // namespace tandem

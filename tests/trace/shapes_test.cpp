@@ -201,7 +201,7 @@ void check(const Sample& sample, const Stack& given, c10::Device device, Tally& 
   }
   size_t fallbacks = fallback_operators().size();
   try {
-    std::vector<c10::Device> devices = infer_shapes(op, device, meta);
+    Devices devices = infer_shapes(op, device, meta);
     for (size_t i = 0; i < real.size() && i < devices.size(); ++i)
       if (real[i].isTensor() && real[i].toTensor().defined()) {
         EXPECT_EQ(devices[i], real[i].toTensor().device()) << sample.op;
