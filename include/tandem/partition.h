@@ -20,10 +20,20 @@ struct Partition {
   std::vector<Value> saved;
 };
 
-using Partitioner = Named<Partition(const Joint&)>;
+/// What a partitioner is told besides the graph.
+struct PartitionContext {
+  double memory_budget = 1;                  ///< Options::memory_budget
+  /// Values of the forward that are saved whether or not this backward reads them: derivatives of higher order will.
+  std::vector<Value> must_save = {};
+};
+
+using Partitioner = Named<Partition(const Joint&, const PartitionContext&)>;
 
 /// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved.
-Partition partition_default(const Joint& joint);
+Partition partition_default(const Joint& joint, const PartitionContext& context = {});
+
+/// Throws Error that names the partitioner unless these are well formed halves of the joint graph, as `Partition` describes them, and save what must be saved.
+void verify(const Partition& halves, const Joint& joint, const PartitionContext& context, const std::string& partitioner);
 
 /// Adds a partitioner under a name for Options::partitioner.
 void register_partitioner(const std::string& name, Partitioner partitioner);

@@ -99,7 +99,11 @@ void bind_compiling(py::module_& m) {
       .def_readwrite("forward", &Partition::forward)
       .def_readwrite("backward", &Partition::backward)
       .def_readwrite("saved", &Partition::saved);
-  m.def("partition_default", &partition_default, "joint"_a, "Each node runs in the phase in which it was recorded.");
+  py::class_<PartitionContext>(m, "PartitionContext", "What a partitioner is told besides the graph.")
+      .def(py::init<>())
+      .def_readonly("memory_budget", &PartitionContext::memory_budget)
+      .def_readonly("must_save", &PartitionContext::must_save, "Values of the forward that are saved whether or not this backward reads them.");
+  m.def("partition_default", &partition_default, "joint"_a, "context"_a = PartitionContext(), "Each node runs in the phase in which it was recorded.");
 }
 
 void bind_explanation(py::module_& m) {
@@ -137,9 +141,9 @@ Compiler compiler_from(py::object function) {
 Partitioner partitioner_from(py::object function) {
   std::string name = attribute(function, "name"), version = attribute(function, "version");
   auto shared = share(std::move(function));
-  return {[shared](const Joint& joint) {
+  return {[shared](const Joint& joint, const PartitionContext& context) {
             py::gil_scoped_acquire gil;
-            return py::cast<Partition>((*shared)(py::cast(joint)));
+            return py::cast<Partition>((*shared)(py::cast(joint), py::cast(context)));
           },
           name, version};
 }

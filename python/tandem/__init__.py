@@ -19,6 +19,7 @@ from ._C import (  # noqa: E402
     Joint,
     Node,
     Partition,
+    PartitionContext,
     TensorMeta,
     UnsupportedError,
     Value,
@@ -33,5 +34,5 @@ from ._module import CompiledModule  # noqa: E402
 
 __all__ = [
     "CacheError", "CacheOptions", "CompileContext", "CompiledFunction", "CompiledModule", "ContractError", "Error", "Explanation", "Graph", "Joint", "Node",
-    "Partition", "TensorMeta", "UnsupportedError", "Value", "__version__", "backends", "compile", "counters", "explain", "partition_default", "reset",
+    "Partition", "PartitionContext", "TensorMeta", "UnsupportedError", "Value", "__version__", "backends", "compile", "counters", "explain", "partition_default", "reset",
 ]

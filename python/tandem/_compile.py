@@ -104,7 +104,7 @@ def compile(
     fw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
     bw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
     inference_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
-    partition_fn: Callable[[_C.Joint], _C.Partition] | None = None,
+    partition_fn: Callable[[_C.Joint, _C.PartitionContext], _C.Partition] | None = None,
     decompositions: Any = None,
     cache: bool | _C.CacheOptions = True,
 ) -> Any:

@@ -2,18 +2,16 @@
 
 #include "backends/calls.h"
 #include "graph/geometry.h"
+#include "graph/uses.h"
 #include "ops/facts.h"
-
-#include <unordered_set>
 
 namespace tandem {
 namespace {
 
 /// Storages that the caller can see: those of inputs and constants.
 std::unordered_set<int32_t> foreign_storages(const Graph& graph) {
-  std::unordered_set<int32_t> storages;
-  for (Value v : graph.inputs()) storages.insert(graph.meta(v).storage);
-  for (const auto& [value, data] : graph.constants()) storages.insert(graph.meta(value).storage);
+  std::unordered_set<int32_t> storages = storages_of_inputs(graph);
+  storages.merge(storages_of_constants(graph));
   return storages;
 }
 

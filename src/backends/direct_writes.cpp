@@ -1,5 +1,7 @@
 #include "backends/direct_writes.h"
 
+#include "graph/uses.h"
+
 #include <unordered_map>
 
 namespace tandem {
@@ -9,18 +11,13 @@ bool is_named(const Node& node, const char* name) { return node.op.schema().name
 
 class DirectWrites {
  public:
-  explicit DirectWrites(Graph& graph) : graph_(graph), reads_(graph.value_count(), 0), maker_(graph.value_count(), -1), dropped_(graph.nodes().size(), false) {
+  explicit DirectWrites(Graph& graph) : graph_(graph), reads_(read_counts(graph)), maker_(makers(graph)), dropped_(graph.nodes().size(), false) {
     const auto& nodes = graph.nodes();
-    for (size_t n = 0; n < nodes.size(); ++n) {
+    for (size_t n = 0; n < nodes.size(); ++n)
       for_each_argument(nodes[n], [&](Value v) {
-        ++reads_[v.id];
         int32_t& last = last_read_of_storage_[graph.meta(v).storage];
         if (!is_copy_back(nodes[n])) last = int32_t(n);
       });
-      for_each_result(nodes[n], [&](Value v) { maker_[v.id] = int32_t(n); });
-    }
-    for (Value v : graph.outputs())
-      if (v) ++reads_[v.id];
   }
 
   void run() {
@@ -53,7 +50,7 @@ class DirectWrites {
   bool same_strides(Value a, Value b) const { return graph_.meta(a).sizes == graph_.meta(b).sizes && graph_.meta(a).strides == graph_.meta(b).strides; }
 
   Graph& graph_;
-  std::vector<int32_t> reads_, maker_;
+  const std::vector<int32_t> reads_, maker_;
   std::vector<bool> dropped_;
   std::unordered_map<int32_t, int32_t> last_read_of_storage_;   ///< the last node that reads it, copies back left out
 };

@@ -1,6 +1,7 @@
 #include "backends/interpreter.h"
 
 #include "backends/accumulate.h"
+#include "graph/uses.h"
 #include "ops/facts.h"
 
 #include <tandem/error.h>
@@ -8,21 +9,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 
 namespace tandem {
-namespace {
-
-constexpr int32_t never_read = -1;
-
-/// For each value the index of the last node that reads it; the graph's outputs are read behind the last node.
-std::vector<int32_t> last_reads(const Graph& graph) {
-  std::vector<int32_t> last(graph.value_count(), never_read);
-  const auto& nodes = graph.nodes();
-  for (size_t i = 0; i < nodes.size(); ++i) for_each_argument(nodes[i], [&](Value v) { last[v.id] = int32_t(i); });
-  for (Value v : graph.outputs())
-    if (v) last[v.id] = int32_t(nodes.size());
-  return last;
-}
-
-}  // namespace
 
 /// Hands out registers while it walks the graph once; a register is used again as soon as its value is dead.
 class Program::Builder {
@@ -110,7 +96,7 @@ class Program::Builder {
   /// A register for a value that starts to exist, or -1 when nothing reads it.
   int32_t define(Value v) {
     if (keep_all_) return registers_[v.id] = v.id;
-    if (last_read_[v.id] == never_read) return -1;
+    if (last_read_[v.id] == no_node) return -1;
     if (registers_[v.id] >= 0) return registers_[v.id];          // a written argument that is also the call's result
     if (free_.empty()) {
       free_.push_back(int32_t(program_.register_count_++));
@@ -135,7 +121,7 @@ class Program::Builder {
       if (last_read_[v.id] != index || registers_[v.id] < 0) return;
       free_.push_back(registers_[v.id]);
       registers_[v.id] = -1;
-      last_read_[v.id] = never_read;
+      last_read_[v.id] = no_node;
     });
   }
 

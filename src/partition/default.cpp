@@ -39,9 +39,10 @@ Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::v
   return eliminate_dead_code(std::move(half));
 }
 
-/// What `backward` reads of the forward, in the order in which the joint defines it.
-std::vector<Value> saved_values(const Joint& joint, const Graph& backward) {
+/// What `backward` reads of the forward, and what must be saved besides, in the order in which the joint defines it.
+std::vector<Value> saved_values(const Joint& joint, const Graph& backward, const std::vector<Value>& must_save) {
   std::vector<bool> read(joint.graph.value_count());
+  for (Value v : must_save) read[v.id] = true;
   for (const Node& node : backward.nodes()) for_each_argument(node, [&](Value v) { read[v.id] = true; });
   for (Value v : backward.outputs())
     if (v) read[v.id] = true;
@@ -58,7 +59,7 @@ std::vector<Value> saved_values(const Joint& joint, const Graph& backward) {
 
 }  // namespace
 
-Partition partition_default(const Joint& joint) {
+Partition partition_default(const Joint& joint, const PartitionContext& context) {
   if (joint.primals > joint.graph.inputs().size() || joint.forward_outputs > joint.graph.outputs().size())
     throw Error("the joint graph has fewer inputs or outputs than its forward claims; set Joint::primals and Joint::forward_outputs to what the graph has");
   refuse_if_forward_needs_backward(joint);
@@ -68,7 +69,7 @@ Partition partition_default(const Joint& joint) {
   Partition halves;
   // With all inputs at first, so that a write of the backward to a primal is seen as one; which of them it reads is known afterwards.
   halves.backward = half_of(joint.graph, Phase::Backward, joint.graph.inputs(), gradients);
-  halves.saved = saved_values(joint, halves.backward);
+  halves.saved = saved_values(joint, halves.backward, context.must_save);
   halves.backward.set_inputs(joined(halves.saved, tangents));
   halves.forward = half_of(joint.graph, Phase::Forward, primals, joined(outputs, halves.saved));
   return halves;

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "graph/uses.h"
 #include "ops/facts.h"
 #include "trace/shapes.h"
 
@@ -87,7 +88,7 @@ std::vector<uint64_t> computation_keys(const Joint& joint, bool apart) {
 class Matched {
  public:
   Matched(const Joint& joint, const Kept& kept, bool apart)
-      : joint_(joint), graph_(joint.graph), keys_(computation_keys(joint, apart)), old_keys_(computation_keys(kept.joint, apart)) {
+      : joint_(joint), graph_(joint.graph), keys_(computation_keys(joint, apart)), old_keys_(computation_keys(kept.joint, apart)), maker_(makers(joint.graph)) {
     std::unordered_map<uint64_t, size_t> position;
     for (size_t i = 0; i < kept.saved.size(); ++i)
       if (size_t(kept.saved[i].id) < old_keys_.size()) position.emplace(old_keys_[kept.saved[i].id], i);
@@ -98,7 +99,7 @@ class Matched {
       draws_done_ += node.phase == Phase::Forward && is_draw(node);
       effects_done_ += node.phase == Phase::Forward && is_effect(node);
     }
-    find_makers();
+    number_draws_and_effects();
   }
 
  protected:
@@ -111,11 +112,11 @@ class Matched {
   const Joint& joint_;
   const Graph& graph_;
   const std::vector<uint64_t> keys_, old_keys_;
-  std::vector<int64_t> saved_as_, maker_;
+  std::vector<int64_t> saved_as_;
+  const std::vector<int32_t> maker_;
 
  private:
-  void find_makers() {
-    maker_.assign(graph_.value_count(), -1);
+  void number_draws_and_effects() {
     given_.assign(graph_.value_count(), false);
     draw_of_.assign(graph_.nodes().size(), 0);
     effect_of_.assign(graph_.nodes().size(), 0);
@@ -123,7 +124,6 @@ class Matched {
     for (const auto& constant : graph_.constants()) given_[constant.first.id] = true;
     size_t draws = 0, effects = 0;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-      for_each_result(graph_.nodes()[n], [&](Value made) { maker_[made.id] = int64_t(n); });
       if (is_draw(graph_.nodes()[n])) draw_of_[n] = ++draws;
       if (is_effect(graph_.nodes()[n])) effect_of_[n] = ++effects;
     }
@@ -138,10 +138,11 @@ class Extractor : Matched {
  public:
   Extractor(const Joint& joint, const Kept& kept, bool apart) : Matched(joint, kept, apart), known_(graph_.value_count()), needed_(graph_.nodes().size()) {}
 
-  Extracted run(size_t tangents, size_t gradients) {
+  Extracted run(size_t tangents, size_t gradients, const std::vector<Value>& also) {
     std::vector<Value> outputs(graph_.outputs().begin() + int64_t(joint_.forward_outputs), graph_.outputs().end());
     for (Value output : outputs)
       if (output) need(output);
+    for (Value value : also) need(value);
     need_what_is_due();
     const bool alone = tangents == 0 && gradients == 0;
     Extracted result;
@@ -155,6 +156,7 @@ class Extractor : Matched {
       if (needed_[n]) add_node(graph, n, alone);
     give_own_memory(graph, outputs, gradients);
     graph.set_outputs(std::move(outputs));
+    graph = without_unread_constants(std::move(graph));
     result.joint.primals = inputs_.size() + tangents;
     result.joint.forward_outputs = gradients;
     return result;
@@ -181,8 +183,8 @@ class Extractor : Matched {
         positions_.push_back(size_t(saved_as_[value.id]));
         continue;
       }
-      const int64_t n = maker_[value.id];
-      if (n < 0)
+      const int32_t n = maker_[value.id];
+      if (n == no_node)
         throw UnsupportedError("this backward needs input " + graph_.name(value) + ", which the forward did not keep; take this gradient inside the compiled function");
       const Node& node = graph_.nodes()[size_t(n)];
       if (was_drawn(size_t(n)))
@@ -210,9 +212,8 @@ class Extractor : Matched {
 
   /// Whoever gets a gradient with a history of its own may write it.
   static void give_own_memory(Graph& graph, std::vector<Value>& outputs, size_t count) {
-    std::set<int32_t> taken;
-    for (Value input : graph.inputs()) taken.insert(graph.meta(input).storage);
-    for (const auto& constant : graph.constants()) taken.insert(graph.meta(constant.first).storage);
+    std::unordered_set<int32_t> taken = storages_of_inputs(graph);
+    taken.merge(storages_of_constants(graph));
     for (size_t i = 0; i < count; ++i) {
       if (!outputs[i] || taken.insert(graph.meta(outputs[i]).storage).second) continue;
       outputs[i] = std::get<Value>(append_call(graph, find_op("aten::clone"), {outputs[i]}, Phase::Forward).results[0]);
@@ -259,11 +260,11 @@ class Search : Matched {
 
 }  // namespace
 
-Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients) {
+Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients, const std::vector<Value>& also) {
   try {
-    return Extractor(joint, kept, /*apart=*/true).run(tangents, gradients);
+    return Extractor(joint, kept, /*apart=*/true).run(tangents, gradients, also);
   } catch (const UnsupportedError&) {
-    return Extractor(joint, kept, /*apart=*/false).run(tangents, gradients);
+    return Extractor(joint, kept, /*apart=*/false).run(tangents, gradients, also);
   }
 }
 

@@ -22,8 +22,8 @@ struct Extracted {
 Extracted extract_backward(const Joint& joint, const Kept& kept);
 
 /// The same for gradients that are differentiated in turn: the first `tangents` tangents and the first `gradients` gradients belong to a forward, which
-/// returns memory of its own, and what follows is its backward.
-Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients);
+/// returns memory of its own, and what follows is its backward. What `also` names is there as well.
+Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients, const std::vector<Value>& also = {});
 
 /// Values of the kept forward that `joint` reads although they can neither be found among the kept ones nor be computed from them.
 std::vector<Value> missing_values(const Joint& joint, const Kept& kept);

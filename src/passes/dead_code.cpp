@@ -1,9 +1,8 @@
+#include "graph/uses.h"
 #include "ops/facts.h"
 #include "ops/versions.h"
 
 #include <tandem/passes.h>
-
-#include <unordered_set>
 
 namespace tandem {
 namespace {
@@ -25,11 +24,8 @@ bool must_run(const Graph& graph, const Node& node, const std::unordered_set<int
 
 Graph eliminate_dead_code(Graph graph) {
   std::vector<bool> live(graph.value_count()), is_input(graph.value_count());
-  std::unordered_set<int32_t> input_storages;
-  for (Value v : graph.inputs()) {
-    is_input[v.id] = true;
-    input_storages.insert(graph.meta(v).storage);
-  }
+  const std::unordered_set<int32_t> input_storages = storages_of_inputs(graph);
+  for (Value v : graph.inputs()) is_input[v.id] = true;
   for (Value v : graph.outputs())
     if (v) live[v.id] = true;
 

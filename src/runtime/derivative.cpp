@@ -70,17 +70,15 @@ const Order& Derivative::order() const {
   return *order_;
 }
 
-/// What the order above will read and the halves do not save becomes one more output of the backward, so that the partitioner provides for it.
-template <class Again>
-void Derivative::keep_for_next_order(const Again& partition_again) {
-  if (!has_fickle_backward(joint_.graph) && !entry_.traced_.tracer->met_zeros()) return;
+/// What the order above will read and the halves do not save.
+std::vector<Value> Derivative::missing_for_next_order() const {
+  if (!has_fickle_backward(joint_.graph) && !entry_.traced_.tracer->met_zeros()) return {};
   BackwardVariant most = expected_;
   for (auto& tangent : most.tangents) tangent->requires_grad = true;
-  std::vector<Value> missing;
   try {
     NextOrder next = recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
-    missing = missing_values(with_passes(std::move(next.joint)), {joint(), halves_.saved});
+    return missing_values(with_passes(std::move(next.joint)), {joint(), halves_.saved});
   } catch (const NoNextOrder&) {
     // It says so when it is asked for.
   } catch (const UnsupportedError& reason) {
@@ -89,16 +87,7 @@ void Derivative::keep_for_next_order(const Again& partition_again) {
   } catch (const std::exception&) {
     // A next order that cannot be recorded now says so when it is asked for.
   }
-  if (missing.empty()) return;
-  const size_t gradients = halves_.backward.outputs().size();
-  Joint joint = joint_;
-  std::vector<Value> outputs = joint.graph.outputs();
-  outputs.insert(outputs.end(), missing.begin(), missing.end());
-  joint.graph.set_outputs(std::move(outputs));
-  partition_again(joint);
-  outputs = halves_.backward.outputs();
-  outputs.resize(gradients);
-  halves_.backward.set_outputs(std::move(outputs));
+  return {};
 }
 
 Derivative::Derivative(Entry& entry, Order order) : entry_(entry), number_(1), order_(std::move(order)), expected_(expected_variant(*order_)) {}
@@ -111,15 +100,15 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
   differentiable = std::move(next.sources);
   returned = next.gradients;
   joint_ = with_passes(std::move(next.joint));
-  auto extract_and_partition = [&](const Joint& joint) {
-    Extracted extracted = extract_next_order(joint, {below.joint(), below.halves_.saved}, next.tangents, next.gradients);
+  auto extract_and_partition = [&](const std::vector<Value>& must_save) {
+    Extracted extracted = extract_next_order(joint_, {below.joint(), below.halves_.saved}, next.tangents, next.gradients, must_save);
     taken = std::move(extracted.saved);
-    extracted.joint.graph = eliminate_dead_code(std::move(extracted.joint.graph));
     if (differentiable.empty()) halves_.forward = std::move(extracted.joint.graph);
-    else partition(extracted.joint);
+    else partition(extracted.joint, must_save);
   };
-  extract_and_partition(joint_);
-  if (!differentiable.empty()) keep_for_next_order(extract_and_partition);
+  extract_and_partition({});
+  if (!differentiable.empty())
+    if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) extract_and_partition(missing);
   find_shared_versions();
   gradients = positions(variant.wanted, halves_.forward);
   forward = entry_.compile(halves_.forward, Part::Backward, number_);
@@ -141,8 +130,8 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
   returned = joint_.forward_outputs;
   const bool has_backward = !order_->sources.empty() && !order_->leaves.empty() && !error_;
   if (has_backward) {
-    partition(joint_);
-    keep_for_next_order([this](const Joint& joint) { partition(joint); });
+    partition(joint_, {});
+    if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) partition(joint_, missing);
     find_shared_versions();
     find_leftovers();
   } else {
@@ -151,10 +140,13 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
   forward = entry_.compile(halves_.forward, has_backward ? Part::Forward : Part::Inference, number_);
 }
 
-void Derivative::partition(const Joint& joint) {
+void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
   count("partition");
   const Options& options = entry_.options_;
-  halves_ = (options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner))(joint);
+  const PartitionContext context{options.memory_budget, std::move(must_save)};
+  const Partitioner partitioner = options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
+  halves_ = partitioner(joint, context);
+  verify(halves_, joint, context, partitioner.name.empty() ? "partition_fn" : partitioner.name);
   halves_.forward = apply_registered(std::move(halves_.forward), Stage::Forward);
 }
 
@@ -187,18 +179,20 @@ void Derivative::find_leftovers() { leftovers_.emplace(entry_.plan.saving, halve
 std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const std::vector<size_t>& saved) const { return leftovers_ ? leftovers_->unreadable(done, saved) : saved; }
 
 const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
+  if (const BackwardCode* known = backwards_.find(asked)) return *known;
   std::lock_guard lock(entry_.backward_mutex_);
   if (error_) std::rethrow_exception(error_);
-  for (const auto& known : backwards_)
-    if (known->variant == asked) return *known;
+  if (const BackwardCode* known = backwards_.find(asked)) return *known;
   double seconds = 0;
+  std::unique_ptr<BackwardCode> made;
   {
     Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_), here(seconds);
-    backwards_.push_back(std::make_unique<BackwardCode>(compile_backward(asked)));
+    made = std::make_unique<BackwardCode>(compile_backward(asked));
   }
+  const BackwardCode& code = backwards_.add(std::move(made));
   entry_.tell_backward("backward", number_, seconds);
   entry_.remember();
-  return *backwards_.back();
+  return code;
 }
 
 BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
@@ -210,7 +204,7 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
     count("backward_variant");
     JointGraph other = recorded([&] { return make_joint_graph(entry_.traced_, entry_.plan, order(), asked); });
     Extracted extracted = extract_backward(with_passes(std::move(other.joint)), {joint(), halves_.saved});
-    code.graph = eliminate_dead_code(std::move(extracted.joint.graph));
+    code.graph = std::move(extracted.joint.graph);
     code.saved = std::move(extracted.saved);
   }
   code.graph = apply_registered(std::move(code.graph), Stage::Backward);
@@ -221,25 +215,27 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
 }
 
 Derivative& Derivative::next(const BackwardVariant& asked) {
+  if (Derivative* known = above_.find(asked)) return *known;
   std::lock_guard lock(entry_.backward_mutex_);
   if (error_) std::rethrow_exception(error_);
-  for (const auto& known : above_)
-    if (known->variant == asked) return *known;
+  if (Derivative* known = above_.find(asked)) return *known;
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
   if (have_hooks(order().sources))
     throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
                            "call the function as it is for this one");
   double seconds = 0;
+  std::unique_ptr<Derivative> made;
   try {
     Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_), here(seconds);
-    above_.push_back(std::make_unique<Derivative>(*this, asked));
+    made = std::make_unique<Derivative>(*this, asked);
   } catch (const UnsupportedError& reason) {
     throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) cannot be compiled here; call the function as it is for this one: ") +
                            reason.what());
   }
+  Derivative& order = above_.add(std::move(made));
   entry_.tell_backward("higher_order", number_ + 1, seconds);
   entry_.remember();
-  return *above_.back();
+  return order;
 }
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 
 #include "aot/joint.h"
 #include "cache/record.h"
+#include "runtime/by_variant.h"
 #include "runtime/leftovers.h"
 
 namespace tandem {
@@ -77,9 +78,8 @@ class Derivative {
   auto recorded(const Record& record) const;
   Joint with_passes(Joint joint) const;
   void log_joint(const Graph& graph) const;
-  void partition(const Joint& joint);
-  template <class Again>
-  void keep_for_next_order(const Again& partition_again);
+  void partition(const Joint& joint, std::vector<Value> must_save);
+  std::vector<Value> missing_for_next_order() const;
   void find_shared_versions();
   void find_leftovers();
   BackwardCode compile_backward(const BackwardVariant& variant);
@@ -99,8 +99,8 @@ class Derivative {
   mutable cache::PackedJoint packed_;
   Partition halves_;
   std::optional<Leftovers> leftovers_;       ///< of the first order, where it has a backward
-  std::vector<std::unique_ptr<BackwardCode>> backwards_;
-  std::vector<std::unique_ptr<Derivative>> above_;
+  ByVariant<BackwardCode> backwards_;
+  ByVariant<Derivative> above_;
 };
 
 }  // namespace tandem

@@ -35,12 +35,12 @@ std::optional<cache::StoredOrder> Derivative::stored(std::map<std::string, std::
   auto code = keep_code(*forward, entry_.has_own_compiler(part), artifacts);
   if (!code) return std::nullopt;
   stored.artifact = std::move(*code);
-  for (const auto& backward : backwards_) {
+  for (const auto& backward : backwards_.all()) {
     code = keep_code(*backward->code, entry_.has_own_compiler(Part::Backward), artifacts);
     if (!code) return std::nullopt;
     stored.backwards.push_back({backward->variant, backward->saved, backward->gradients, backward->graph, std::move(*code)});
   }
-  for (const auto& above : above_) {
+  for (const auto& above : above_.all()) {
     auto order = above->stored(artifacts);
     if (!order) return std::nullopt;
     stored.above.push_back(std::move(*order));
@@ -73,9 +73,9 @@ void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::s
   if (number_ == 1 && !halves_.backward.empty()) find_leftovers();
   forward = entry_.load(stored.artifact, artifacts, halves_.forward, part, number_);
   for (const cache::StoredBackward& backward : stored.backwards)
-    backwards_.push_back(std::make_unique<BackwardCode>(BackwardCode{backward.variant, entry_.load(backward.artifact, artifacts, backward.graph, Part::Backward, number_), backward.saved,
+    backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward.variant, entry_.load(backward.artifact, artifacts, backward.graph, Part::Backward, number_), backward.saved,
                                                                      backward.gradients, backward.graph, given_up({asked_of(backward.variant)}, backward.saved)}));
-  for (const cache::StoredOrder& order : stored.above) above_.push_back(std::make_unique<Derivative>(*this, order, artifacts));
+  for (const cache::StoredOrder& order : stored.above) above_.add(std::make_unique<Derivative>(*this, order, artifacts));
 }
 
 const Joint& Derivative::joint() const {

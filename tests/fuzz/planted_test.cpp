@@ -145,15 +145,14 @@ TEST(Planted, ATangentThatIsWritten) {
   expect_found(report, "tangents of gradient", 1);
 }
 
-TEST(Planted, APartitionThatSavesTheWrongValue) {
+TEST(Planted, APartitionThatReadsTheWrongValue) {
   Options options;
-  options.partition_fn = [](const Joint& joint) {
-    Partition parts = partition_default(joint);
-    std::vector<Value> outputs = parts.forward.outputs();
-    const size_t saved = joint.forward_outputs;
-    if (outputs.size() < saved + 2) return parts;
-    if (same_geometry(parts.forward.meta(outputs[saved]), parts.forward.meta(outputs[saved + 1]))) std::swap(outputs[saved], outputs[saved + 1]);
-    parts.forward.set_outputs(outputs);
+  options.partition_fn = [](const Joint& joint, const PartitionContext& context) {
+    Partition parts = partition_default(joint, context);
+    if (parts.saved.size() < 2 || !same_geometry(joint.graph.meta(parts.saved[0]), joint.graph.meta(parts.saved[1]))) return parts;
+    auto exchanged = [&](Value v) { return v == parts.saved[0] ? parts.saved[1] : v == parts.saved[1] ? parts.saved[0] : v; };
+    for (Node& node : parts.backward.nodes())
+      for (Operand& argument : node.arguments) map_values(argument, exchanged);
     return parts;
   };
   expect_found(fuzz::run(campaign_of("eager", options)), "gradient", 2);

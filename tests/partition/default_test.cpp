@@ -143,9 +143,54 @@ TEST(DefaultPartition, AForwardThatNeedsTheBackwardIsAnError) {
   EXPECT_THROW(partition_default({v.graph, 5, 1}), Error);
 }
 
+TEST(DefaultPartition, WhatMustBeSavedIsSaved) {
+  GraphWriter w;
+  Value x = w.input({3}), tangent = w.input({3});
+  Value sine = w.call("aten::sin", {x}), cosine = w.call("aten::cos", {sine});
+  w.phase = Phase::Backward;
+  Value gradient = w.call("aten::mul.Tensor", {tangent, x});
+  w.graph.set_outputs({cosine, gradient});
+  const Joint joint{w.graph, 1, 1};
+  EXPECT_EQ(partition_default(joint).saved, (std::vector<Value>{x}));
+  const PartitionContext context{.must_save = {sine}};
+  const Partition halves = partition_default(joint, context);
+  EXPECT_EQ(halves.saved, (std::vector<Value>{x, sine}));
+  verify(halves, joint, context, "default");
+}
+
+TEST(Partitioners, AreNamedWhenTheySplitWrongly) {
+  const Joint joint = layer_norm();
+  const Partition right = partition_default(joint);
+  auto complaint = [&](const Partition& halves, const PartitionContext& context = {}) {
+    try {
+      verify(halves, joint, context, "careless");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  auto expect_complaint = [&](const Partition& halves, const std::string& part, const PartitionContext& context = {}) {
+    const std::string said = complaint(halves, context);
+    EXPECT_NE(said.find("careless"), said.npos) << said;
+    EXPECT_NE(said.find(part), said.npos) << said;
+  };
+  EXPECT_EQ(complaint(right), "");
+
+  Partition wrong = right;
+  std::swap(wrong.saved[0], wrong.saved[1]);
+  expect_complaint(wrong, "then the saved values");
+  wrong = right;
+  wrong.forward.set_inputs({});
+  expect_complaint(wrong, "forward is not well formed");
+  wrong = right;
+  wrong.backward.set_outputs({wrong.backward.outputs()[0]});
+  expect_complaint(wrong, "gradients");
+  expect_complaint(right, "must_save", {.must_save = {joint.graph.outputs()[0]}});
+}
+
 TEST(Partitioners, AreFoundByName) {
   EXPECT_TRUE(find_partitioner("default"));
-  register_partitioner("mine", Partitioner([](const Joint& joint) { return partition_default(joint); }, "mine", "2"));
+  register_partitioner("mine", Partitioner([](const Joint& joint, const PartitionContext& context) { return partition_default(joint, context); }, "mine", "2"));
   EXPECT_EQ(find_partitioner("mine").version, "2");
   try {
     find_partitioner("nobody's");

@@ -77,12 +77,12 @@ class Graphs(unittest.TestCase):
     def test_partitioners_in_python(self):
         seen = []
 
-        def partition(joint):
-            seen.append((joint.primals, joint.forward_outputs))
-            return tandem.partition_default(joint)
+        def partition(joint, context):
+            seen.append((joint.primals, joint.forward_outputs, context.memory_budget, context.must_save))
+            return tandem.partition_default(joint, context)
 
-        tandem.compile(lambda x: x.sin().cos(), partition_fn=partition)(self.x).sum().backward()
-        self.assertEqual(seen, [(1, 1)])
+        tandem.compile(lambda x: x.sin().cos(), partition_fn=partition, memory_budget=0.5)(self.x).sum().backward()
+        self.assertEqual(seen, [(1, 1, 0.5, [])])
 
 
 class SameAsCpp(unittest.TestCase):

@@ -142,16 +142,17 @@ TEST(Compilers, ABackendOfTheUsersOwn) {
 
 TEST(Partitioning, F9_AUsersPartitionFunctionIsCalled) {
   int calls = 0;
-  Compiled fast(twice_sine, {.partition_fn = Partitioner([&](const Joint& joint) {
+  Compiled fast(twice_sine, {.memory_budget = 0.25, .partition_fn = Partitioner([&](const Joint& joint, const PartitionContext& context) {
                                ++calls;
                                EXPECT_EQ(joint.primals, 1u);
                                EXPECT_EQ(joint.forward_outputs, 1u);
-                               return partition_default(joint);
+                               EXPECT_EQ(context.memory_budget, 0.25);
+                               return partition_default(joint, context);
                              })});
   at::Tensor a = leaf({2});
   EXPECT_TRUE(same_values(torch::autograd::grad({fast({a})[0].sum()}, {a})[0], torch::autograd::grad({a.sin().sin().sum()}, {a})[0]));
   EXPECT_EQ(calls, 1);
-  register_partitioner("runtime test's own", Partitioner([&](const Joint& joint) { return ++calls, partition_default(joint); }));
+  register_partitioner("runtime test's own", Partitioner([&](const Joint& joint, const PartitionContext& context) { return ++calls, partition_default(joint, context); }));
   Compiled(twice_sine, {.partitioner = "runtime test's own"})({a});
   EXPECT_EQ(calls, 2);
 }

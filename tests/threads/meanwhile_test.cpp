@@ -3,6 +3,8 @@
 
 #include <tandem/partition.h>
 
+#include <future>
+
 namespace tandem {
 namespace {
 
@@ -74,6 +76,34 @@ TEST(Meanwhile, EveryAssumptionIsChecked) {
   EXPECT_EQ(wrong_while(fast, [&](int) { fast({leaf({3}), leaf({3})}); }, 3), 0);
 }
 
+/// One variant of a backward is being compiled and does not come to an end; what is compiled already runs all the same.
+TEST(Meanwhile, OneBackwardCompilesAnotherRuns) {
+  std::atomic<int> compiles = 0;
+  std::promise<void> started, go_on;
+  std::shared_future<void> gone_on = go_on.get_future().share();
+  const Compiler slow_second = Compiler([&](const Graph& graph, const CompileContext& context) {
+    if (++compiles == 2) {
+      started.set_value();
+      gone_on.wait_for(std::chrono::minutes(1));
+    }
+    return find_backend("eager")->compile(graph, context);
+  });
+  const Compiled fast([](const Tensors& in) { return Tensors{in[0].sin(), in[0].cos()}; }, {.watched_calls = false, .bw_compiler = slow_second});
+  at::Tensor x = leaf({3}), y = leaf({3});
+  auto of_first = [&](const at::Tensor& at) { return torch::autograd::grad({fast({at})[0].sum()}, {at})[0]; };
+  of_first(x);
+  std::thread other([&] {
+    const Tensors results = fast({y});
+    torch::autograd::grad({(results[0] + results[1]).sum()}, {y});
+  });
+  started.get_future().wait();
+  auto meanwhile = std::async(std::launch::async, [&] { return of_first(x); });
+  EXPECT_EQ(meanwhile.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  go_on.set_value();
+  other.join();
+  EXPECT_TRUE(same_values(meanwhile.get(), x.cos()));
+}
+
 struct Renamed : Backend {
   std::string name() const override { return "tandem_threads"; }
   std::string version() const override { return "1"; }
@@ -91,7 +121,7 @@ TEST(Meanwhile, Registrations) {
       if (t == 0) {
         register_backend(std::make_shared<Renamed>());
         backends();
-        register_partitioner("tandem_threads", Partitioner([](const Joint& joint) { return partition_default(joint); }));
+        register_partitioner("tandem_threads", Partitioner([](const Joint& joint, const PartitionContext& context) { return partition_default(joint, context); }));
         register_decomposition("aten::_foobar", Decomposition([](Graph&, const Node&) { return std::vector<Value>(); }));
         if (!once.exchange(true))
           register_pass(Stage::Joint, Pass([passed](Graph graph) { ++*passed; return graph; }));

@@ -1,0 +1,47 @@
+#include "graph/uses.h"
+
+namespace tandem {
+
+std::vector<int32_t> makers(const Graph& graph) {
+  std::vector<int32_t> found(graph.value_count(), no_node);
+  const auto& nodes = graph.nodes();
+  for (size_t n = 0; n < nodes.size(); ++n) for_each_result(nodes[n], [&](Value v) { found[v.id] = int32_t(n); });
+  return found;
+}
+
+std::vector<int32_t> read_counts(const Graph& graph) {
+  std::vector<int32_t> counts(graph.value_count(), 0);
+  for (const Node& node : graph.nodes()) for_each_argument(node, [&](Value v) { ++counts[v.id]; });
+  for (Value v : graph.outputs())
+    if (v) ++counts[v.id];
+  return counts;
+}
+
+std::vector<int32_t> last_reads(const Graph& graph) {
+  std::vector<int32_t> last(graph.value_count(), no_node);
+  const auto& nodes = graph.nodes();
+  for (size_t n = 0; n < nodes.size(); ++n) for_each_argument(nodes[n], [&](Value v) { last[v.id] = int32_t(n); });
+  for (Value v : graph.outputs())
+    if (v) last[v.id] = int32_t(nodes.size());
+  return last;
+}
+
+std::unordered_set<int32_t> storages_of_inputs(const Graph& graph) {
+  std::unordered_set<int32_t> storages;
+  for (Value v : graph.inputs()) storages.insert(graph.meta(v).storage);
+  return storages;
+}
+
+std::unordered_set<int32_t> storages_of_constants(const Graph& graph) {
+  std::unordered_set<int32_t> storages;
+  for (const auto& [value, data] : graph.constants()) storages.insert(graph.meta(value).storage);
+  return storages;
+}
+
+Graph without_unread_constants(Graph graph) {
+  const std::vector<int32_t> reads = read_counts(graph);
+  std::erase_if(graph.constants(), [&](const auto& constant) { return reads[constant.first.id] == 0; });
+  return graph;
+}
+
+}  // namespace tandem

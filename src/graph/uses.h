@@ -1,0 +1,26 @@
+/// Who makes and who reads the values of a graph. Each answer has one number a value, by its id.
+#pragma once
+
+#include <tandem/graph.h>
+
+#include <unordered_set>
+
+namespace tandem {
+
+constexpr int32_t no_node = -1;
+
+/// Which node makes it; no_node for inputs, constants and what is not there.
+std::vector<int32_t> makers(const Graph& graph);
+/// How often it is read, by nodes and as an output.
+std::vector<int32_t> read_counts(const Graph& graph);
+/// The last node that reads it; the graph's outputs are read behind the last node. no_node: nothing does.
+std::vector<int32_t> last_reads(const Graph& graph);
+
+/// Memory that was there before the graph runs.
+std::unordered_set<int32_t> storages_of_inputs(const Graph& graph);
+std::unordered_set<int32_t> storages_of_constants(const Graph& graph);
+
+/// Without the constants that nothing reads.
+Graph without_unread_constants(Graph graph);
+
+}  // namespace tandem
