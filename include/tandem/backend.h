@@ -16,14 +16,20 @@ namespace tandem {
 struct Options;
 struct Contract;
 
-/// Compiled code. `run` may empty its argument, so that an input can die at its last use.
+/// Compiled code. What is said here of one that a compiler or a backend made is made true of it before it is run.
 class Executable {
  public:
   virtual ~Executable() = default;
+  /// One tensor for each output of the graph, undefined where the graph has none. The results belong to the caller, who may write them; the argument may be emptied, so that an
+  /// input can die at its last use. Runs below autograd, with autocast off: what it calls of ATen leaves no history.
   virtual Tensors run(Tensors&& inputs) = 0;
+  /// Whether any number of threads may be in `run` at once; one that may not is entered by one at a time.
+  virtual bool may_overlap() const { return true; }
+  /// Whether `run` goes below autograd by itself.
+  virtual bool shields_itself() const { return false; }
   /// The bytes from which the backend's `load` gives it back, or nothing.
   virtual std::optional<std::vector<uint8_t>> artifact() const { return std::nullopt; }
-  /// The strides of each output where the backend chose them; empty: those of the graph.
+  /// The strides of each output where the backend chose them; empty: those of the graph. An output of other strides than the graph's is copied into these.
   virtual std::vector<std::vector<int64_t>> output_strides() const { return {}; }
 };
 
@@ -33,10 +39,17 @@ enum class Part : uint8_t { Forward, Backward, Inference };
 /// What a compiler is told besides the graph.
 struct CompileContext {
   Part part = Part::Inference;
-  size_t graph_id = 0;                       ///< forward and backward of one function share it
+  size_t graph_id = 0;                       ///< of the function: all of its code shares it
+  size_t signature = 0;                      ///< which of the function's signatures, counted from 0: a forward and its backwards share it
+  size_t order = 1;                          ///< of differentiation: 1 for the function and its gradient, 2 for a gradient that has one in turn
+  size_t variant = 0;                        ///< which of the backwards of this order, counted from 0
   std::string name;                          ///< Options::name, else a number
   const Contract* contract = nullptr;
+  c10::Device device = c10::kCPU;            ///< that of the inputs and outputs; an accelerator where there are several
   std::vector<size_t> static_inputs;         ///< positions of inputs whose address stays: parameters, buffers, captures
+  /// Positions of inputs that nobody else reads once the last backward has run: memory of one whose use_count() is 1 may be used for something else.
+  std::vector<size_t> donated_inputs;
+  size_t first_tangent = 0;                  ///< from here on inputs are tangents; the number of inputs where there are none
   std::vector<TensorMeta> example;           ///< metadata of the inputs
   const Options* options = nullptr;
 };
@@ -70,8 +83,8 @@ class Backend {
   virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
   /// Which decompositions it wants to see applied first.
   virtual DecompositionTable decompositions() const { return {}; }
-  /// The executable whose `artifact` these bytes are, or null.
-  virtual std::shared_ptr<Executable> load(const std::vector<uint8_t>&) { return nullptr; }
+  /// The executable whose `artifact` these bytes are, made of this graph in an equal context, or null.
+  virtual std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph, const CompileContext& context);
   /// Forgets what it keeps between compiles.
   virtual void reset() {}
 };

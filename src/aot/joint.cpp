@@ -4,6 +4,7 @@
 #include <set>
 
 #include "aot/functionalize.h"
+#include "aot/sole_view.h"
 #include "base/counters.h"
 #include "trace/custom_edges.h"
 #include "trace/shapes.h"
@@ -73,13 +74,16 @@ class Continued {
 
 /// The arguments of one autograd::grad.
 struct Differentiation {
+  Tensors arrived;                                   ///< the tangents as inputs of the graph
   Tensors sources, leaves, tangents;
 
-  Differentiation(Tracer& tracer, const Order& order, const BackwardVariant& variant) {
+  Differentiation(Tracer& tracer, const Order& order, const BackwardVariant& variant, Phase phase) {
     for (size_t i = 0; i < order.sources.size(); ++i) {
       if (!variant.tangents[i]) continue;
-      sources.push_back(order.sources[i]);
-      tangents.push_back(tracer.add_tangent(*variant.tangents[i]));
+      arrived.push_back(tracer.add_tangent(*variant.tangents[i]));
+      const SoleView* view = i < order.sole_views.size() && order.sole_views[i] ? &*order.sole_views[i] : nullptr;
+      sources.push_back(view ? view->view : order.sources[i]);
+      tangents.push_back(view ? tracer.record_tangent(phase, [&] { return tangent_of_view(*view, arrived.back()); }) : arrived.back());
     }
     for (size_t i = 0; i < order.leaves.size(); ++i)
       if (variant.wanted[i]) leaves.push_back(order.leaves[i]);
@@ -117,6 +121,7 @@ FunctionalGraph functionalize_behind(const Traced& traced, const Plan& plan, con
 Order first_order(const Traced& traced, const Plan& plan) {
   Order order;
   order.sources = plan.tangent_sources;
+  order.sole_views = plan.sole_views;
   for (size_t i : plan.gradient_inputs) order.leaves.push_back(traced.tracer->inputs()[i].leaf);
   return order;
 }
@@ -143,7 +148,7 @@ std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, con
   Tracer& tracer = *traced.tracer;
   const size_t inputs = tracer.inputs().size();
   Continued continued(traced, order);
-  Differentiation wanted(tracer, order, variant);
+  Differentiation wanted(tracer, order, variant, Phase::Backward);
   const auto start = std::chrono::steady_clock::now();
   Tensors gradients = tracer.differentiate(wanted.sources, wanted.leaves, wanted.tangents);
   const std::chrono::duration<double> recording = std::chrono::steady_clock::now() - start;
@@ -167,18 +172,18 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
   Tracer& tracer = *traced.tracer;
   const size_t inputs = tracer.inputs().size();
   Continued continued(traced, order);
-  Differentiation wanted(tracer, order, variant);
+  Differentiation wanted(tracer, order, variant, Phase::Forward);
   Tensors gradients = tracer.differentiate_keeping_graph(wanted.sources, wanted.leaves, wanted.tangents);
   lead_to_fakes(tracer, gradients);
 
   NextOrder next;
-  next.tangents = wanted.tangents.size();
+  next.tangents = wanted.arrived.size();
   next.gradients = gradients.size();
   const auto& nodes = tracer.graph().nodes();
   next.order.nodes.assign(nodes.begin() + int64_t(traced.forward_nodes), nodes.end());
   next.order.leaves = order.leaves;
   next.order.tangents = order.tangents;
-  for (const at::Tensor& tangent : wanted.tangents) {
+  for (const at::Tensor& tangent : wanted.arrived) {
     next.order.tangents.push_back(tracer.value_of(tangent));
     if (tangent.requires_grad()) next.order.leaves.push_back(tangent);
   }
@@ -188,7 +193,7 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
     next.order.sources.push_back(gradients[i]);
   }
   if (!next.sources.empty()) {
-    Differentiation again(tracer, next.order, expected_variant(next.order));
+    Differentiation again(tracer, next.order, expected_variant(next.order), Phase::Backward);
     Tensors second;
     try {
       second = tracer.differentiate(again.sources, again.leaves, again.tangents);

@@ -4,20 +4,14 @@
 #include <tandem/partition.h>
 
 #include "aot/traced.h"
+#include "aot/variant.h"
 
 namespace tandem {
-
-/// Which tangents arrive, in which layout, and which inputs want a gradient: another combination is another backward. A tangent that requires grad is one
-/// that the gradients are to be differentiated by in turn.
-struct BackwardVariant {
-  std::vector<std::optional<TensorMeta>> tangents;   ///< one per tangent source; nothing: none arrives
-  std::vector<bool> wanted;                          ///< one per gradient input
-  friend bool operator==(const BackwardVariant&, const BackwardVariant&) = default;
-};
 
 /// What a derivative is taken of: fakes with their autograd graph, and what was recorded behind the forward to make them.
 struct Order {
   Tensors sources;                                   ///< tangents belong to these
+  std::vector<std::optional<SoleView>> sole_views = {};   ///< of the first sources: the derivative is taken of the view
   Tensors leaves;                                    ///< gradients are taken of these
   std::vector<Node> nodes;
   std::vector<Value> tangents;                       ///< inputs that the nodes read besides the program's own

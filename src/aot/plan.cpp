@@ -5,6 +5,7 @@
 #include <set>
 
 #include "aot/reach.h"
+#include "aot/sole_view.h"
 #include "aot/view_history.h"
 #include "aot/views.h"
 #include "base/history.h"
@@ -28,6 +29,7 @@ class Planner {
     for (const at::Tensor& output : traced_.outputs) plan_output(output);
     order_output_steps();
     find_differentiable();
+    refuse_gradients_retained_inside(traced_, plan_.contract);
     plan_.gradients = traced_.gradients;
     return std::move(plan_);
   }
@@ -116,6 +118,19 @@ class Planner {
     return input.visible.is_leaf() || edge.function->name() == "tandem::InputBoundary";
   }
 
+  /// Autograd refuses to differentiate views that came in lists, or were made under no_grad, once the version of their memory is another; tensors that are inputs each have a version of their own here.
+  bool has_frail_views(int32_t storage) const {
+    for (size_t n = 0; n < traced_.forward_nodes; ++n) {
+      const bool is_recorded = tracer_.modes()[n].grad_mode;
+      for (const Operand& result : trace_.nodes()[n].results) {
+        bool is_on_it = false;
+        for_each_value(result, [&](Value made) { is_on_it = is_on_it || trace_.meta(made).storage == storage; });
+        if (is_on_it && (!is_recorded || std::holds_alternative<std::vector<Value>>(result))) return true;
+      }
+    }
+    return false;
+  }
+
   void find_overlapping_writes() {
     std::map<int32_t, std::vector<size_t>> inputs_on;
     for (size_t i = 0; i < plan_.contract.inputs.size(); ++i) inputs_on[trace_.meta(plan_.contract.inputs[i].value).storage].push_back(i);
@@ -123,7 +138,10 @@ class Planner {
     std::string names;
     for (const auto& [storage, inputs] : inputs_on) {
       on_inputs_.insert(storage);
-      if (inputs.size() < 2 || !written_.count(storage)) continue;
+      if (inputs.size() < 2) continue;
+      if (reshaped_.count(storage) && has_frail_views(storage))
+        throw RunEagerly(plan_.contract.inputs[inputs[0]].name + " and " + plan_.contract.inputs[inputs[1]].name + " share memory, and one of them gets other sizes or strides");
+      if (!written_.count(storage)) continue;
       overlapping.push_back(inputs);
       if (names.empty()) names = plan_.contract.inputs[inputs[0]].name + " and " + plan_.contract.inputs[inputs[1]].name;
     }
@@ -337,10 +355,12 @@ class Planner {
       if (!plan_.returned[i].requires_grad() || is_untouched_leaf(i)) continue;
       plan_.differentiable.push_back(i);
       plan_.tangent_sources.push_back(plan_.returned[i]);
+      plan_.sole_views.push_back(sole_view(traced_, plan_, i));
     }
     // The run time makes outputs in the order in which the program made them, and each gets the next tangent.
     std::stable_sort(later_sources_.begin(), later_sources_.end(), [this](const at::Tensor& a, const at::Tensor& b) { return tracer_.value_of(a).id < tracer_.value_of(b).id; });
     for (const at::Tensor& source : later_sources_) plan_.tangent_sources.push_back(source);
+    plan_.sole_views.resize(plan_.tangent_sources.size());
     if (!plan_.tangent_sources.empty() && plan_.gradient_inputs.empty()) throw RunEagerly("an output requires grad although no input does");
     for (const at::Tensor& source : plan_.tangent_sources) plan_.contract.tangents.push_back(tracer_.value_of(source));
     plan_.unreached = unreached_inputs(traced_, plan_);

@@ -71,12 +71,19 @@ struct OutputStep {
   size_t output = 0, step = 0;
 };
 
+/// The one view of a result that the caller gets. Eager adds the gradient that comes to the view before those from inside the function, so the backward is taken of the view.
+struct SoleView {
+  at::Tensor view;
+  std::vector<ViewStep> steps;               ///< from the result
+};
+
 /// What the compiled forward has to return, and what is done with it.
 struct Plan {
   Contract contract;
   Tensors returned;                          ///< fakes of the forward graph's outputs: contents of written inputs, then outputs and bases of outputs
   std::vector<size_t> differentiable;        ///< those of `returned` that need a tangent
   Tensors tangent_sources;                   ///< the fakes that tangents belong to: differentiable ones of `returned`, then views of inputs
+  std::vector<std::optional<SoleView>> sole_views;   ///< for each of these, where the caller gets but one view of it
   std::vector<size_t> gradient_inputs;       ///< inputs that gradients are taken of
   std::vector<size_t> unreached;             ///< places in `gradient_inputs` that no output leads to; a derivative of higher order may
   std::vector<Between> saving = {};          ///< between `tangent_sources` and `gradient_inputs`: what a backward uses up

@@ -46,6 +46,7 @@ class DebugExecutable final : public Executable {
   Tensors run(Tensors&& inputs) override {
     return program_.run(std::move(inputs), [this](size_t index, const at::Tensor* registers) { check(index, registers); });
   }
+  bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(graph_); }
 
  private:
@@ -86,7 +87,7 @@ class DebugBackend final : public Backend {
   std::string name() const override { return "debug"; }
   std::string version() const override { return "1"; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<DebugExecutable>(graph); }
-  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes) override { return std::make_shared<DebugExecutable>(graph_from(bytes)); }
+  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph&, const CompileContext&) override { return std::make_shared<DebugExecutable>(graph_from(bytes)); }
 };
 
 }  // namespace

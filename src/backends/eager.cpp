@@ -11,6 +11,7 @@ class EagerExecutable final : public Executable {
   explicit EagerExecutable(Graph graph) : graph_(std::move(graph)), program_(write_inputs_directly(graph_)) {}
   Tensors run(Tensors&& inputs) override { return program_.run(std::move(inputs)); }
 
+  bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(graph_); }
 
  private:
@@ -23,7 +24,7 @@ class EagerBackend final : public Backend {
   std::string name() const override { return "eager"; }
   std::string version() const override { return "1"; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph); }
-  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes) override { return std::make_shared<EagerExecutable>(graph_from(bytes)); }
+  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph&, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph_from(bytes)); }
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 /// What an entry of the cache holds, to bytes and back: all that a compile found out, but for what the trace of the forward and its plan say anyway.
 #pragma once
 
-#include "aot/joint.h"
 #include "cache/key.h"
+#include "cache/order.h"
 
 namespace tandem::cache {
 
@@ -14,30 +14,16 @@ PackedJoint pack(const Joint& joint);
 /// Throws Error unless the bytes are a joint graph that verifies.
 Joint unpack(const PackedJoint& packed);
 
-struct StoredBackward {
-  BackwardVariant variant;
-  std::vector<size_t> saved;                 ///< which saved values it takes, then come the tangents that arrive
-  std::vector<int64_t> gradients;            ///< for each gradient input, which result it is; -1: none
-  Graph graph;
+struct StoredBackward : BackwardRecord {
   std::string artifact;                      ///< name of its code: lower-case hex of 32 bytes; empty where a compiler of the user's own makes it from the graph
 };
 
-/// One order of differentiation. Where it stands says which one it is: the entry holds the first, each order those above it.
-struct StoredOrder {
+/// Where it stands says which order it is: the entry holds the first, each order those above it.
+struct StoredOrder : OrderRecord {
   PackedJoint joint;
-  Partition halves;                          ///< without a backward that is empty and nothing is saved
   std::string artifact;                      ///< of the forward
-  size_t returned = 0;                       ///< results of the forward that are not saved values
-  BackwardVariant expected;
-  bool has_expected = true;
   std::vector<StoredBackward> backwards;
   std::vector<StoredOrder> above;
-
-  // How the forward of a higher order is called; empty for the first.
-  BackwardVariant variant;                   ///< of the order below
-  std::vector<size_t> taken;                 ///< which values saved by the order below it takes, then come the tangents that arrive
-  std::vector<int64_t> gradients;            ///< for each gradient input of the order below, which result it is; -1: none
-  std::vector<size_t> differentiable;        ///< results with a history
 };
 
 struct StoredEntry {

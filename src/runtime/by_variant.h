@@ -1,7 +1,7 @@
 /// What was compiled for each combination of tangents and wanted gradients.
 #pragma once
 
-#include "aot/joint.h"
+#include "aot/variant.h"
 
 #include <memory>
 #include <mutex>
@@ -9,7 +9,7 @@
 namespace tandem {
 
 /// Grows while the lock of the compile driver is held, and is searched without it: what is there already is found while another one is being compiled or saved.
-/// A T has a member `variant`.
+/// A T has a member `variant`, a field or a function.
 template <class T>
 class ByVariant {
  public:
@@ -17,7 +17,7 @@ class ByVariant {
   T* find(const BackwardVariant& asked) const {
     std::lock_guard lock(mutex_);
     for (const auto& made : made_)
-      if (made->variant == asked) return made.get();
+      if (variant_of(*made) == asked) return made.get();
     return nullptr;
   }
   T& add(std::unique_ptr<T> made) {
@@ -28,6 +28,11 @@ class ByVariant {
   const std::vector<std::unique_ptr<T>>& all() const { return made_; }
 
  private:
+  static const BackwardVariant& variant_of(const T& made) {
+    if constexpr (requires { made.variant(); }) return made.variant();
+    else return made.variant;
+  }
+
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<T>> made_;
 };

@@ -3,6 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+#include <vector>
+
 namespace tandem {
 
 /// Held weakly, so that one which the program replaced dies. The gradient that gathers in a leaf is another tensor at each step: it is known by its leaf.
@@ -28,5 +31,17 @@ class Capture {
   c10::weak_intrusive_ptr<c10::TensorImpl> holder_;
   bool is_gradient_;
 };
+
+/// All of them; nothing where one is not there now.
+inline std::optional<std::vector<at::Tensor>> alive(const std::vector<Capture>& captures) {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(captures.size());
+  for (const Capture& capture : captures) {
+    at::Tensor tensor = capture.lock();
+    if (!tensor.defined()) return std::nullopt;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
 
 }  // namespace tandem

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "partition/extract.h"
 #include "passes/standard.h"
-#include "runtime/entry.h"
 #include "runtime/named_code.h"
 
 namespace tandem {
@@ -51,34 +50,20 @@ std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& gra
 
 }  // namespace
 
-/// What `record` gives while the tracer knows the captures that live.
-template <class Record>
-auto Derivative::recorded(const Record& record) const {
-  Tracer& tracer = *entry_.traced_.tracer;
-  struct Release {
-    Tracer& tracer;
-    ~Release() { tracer.release_real_tensors(); }
-  } release{tracer};
-  if (auto alive = Entry::alive(entry_.captures_)) tracer.hold_captures(*alive);
-  auto made = record();
-  if (!made) throw UnsupportedError("a backward with other gradients than the first reads tensors that it captured; read them in the forward too");
-  return std::move(*made);
-}
-
 const Order& Derivative::order() const {
-  if (!order_) order_ = std::move(below_->recorded([&] { return make_next_order(entry_.traced_, entry_.plan, below_->order(), variant); }).order);
+  if (!order_) order_ = std::move(compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, below_->order(), record_.variant); }).order);
   return *order_;
 }
 
 /// What the order above will read and the halves do not save.
 std::vector<Value> Derivative::missing_for_next_order() const {
-  if (!has_fickle_backward(joint_.graph) && !entry_.traced_.tracer->met_zeros()) return {};
-  BackwardVariant most = expected_;
+  if (!has_fickle_backward(joint_.graph) && !compilation_.traced.tracer->met_zeros()) return {};
+  BackwardVariant most = record_.expected;
   for (auto& tangent : most.tangents) tangent->requires_grad = true;
   try {
-    NextOrder next = recorded([&] { return make_next_order(entry_.traced_, entry_.plan, order(), most); });
+    NextOrder next = compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
-    return missing_values(with_passes(std::move(next.joint)), {joint(), halves_.saved});
+    return missing_values(with_passes(std::move(next.joint)), {joint(), record_.halves.saved});
   } catch (const NoNextOrder&) {
     // It says so when it is asked for.
   } catch (const UnsupportedError& reason) {
@@ -90,44 +75,46 @@ std::vector<Value> Derivative::missing_for_next_order() const {
   return {};
 }
 
-Derivative::Derivative(Entry& entry, Order order) : entry_(entry), number_(1), order_(std::move(order)), expected_(expected_variant(*order_)) {}
+Derivative::Derivative(Compilation& compilation, Order order) : compilation_(compilation), number_(1), order_(std::move(order)) { record_.expected = expected_variant(*order_); }
 
-Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : variant(asked), entry_(below.entry_), below_(&below), number_(below.number_ + 1) {
-  NextOrder next = below.recorded([&] { return make_next_order(entry_.traced_, entry_.plan, below.order(), variant); });
+Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1) {
+  NextOrder next = compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, below.order(), asked); });
   order_ = std::move(next.order);
-  expected_ = expected_variant(*order_);
-  has_expected_ = next.complete;
-  differentiable = std::move(next.sources);
-  returned = next.gradients;
+  record_.variant = asked;
+  record_.expected = expected_variant(*order_);
+  record_.has_expected = next.complete;
+  record_.differentiable = std::move(next.sources);
+  record_.returned = next.gradients;
   joint_ = with_passes(std::move(next.joint));
+  const bool is_last = record_.differentiable.empty();
   auto extract_and_partition = [&](const std::vector<Value>& must_save) {
-    Extracted extracted = extract_next_order(joint_, {below.joint(), below.halves_.saved}, next.tangents, next.gradients, must_save);
-    taken = std::move(extracted.saved);
-    if (differentiable.empty()) halves_.forward = std::move(extracted.joint.graph);
+    Extracted extracted = extract_next_order(joint_, {below.joint(), below.record_.halves.saved}, next.tangents, next.gradients, must_save);
+    record_.taken = std::move(extracted.saved);
+    if (is_last) record_.halves.forward = std::move(extracted.joint.graph);
     else partition(extracted.joint, must_save);
   };
   extract_and_partition({});
-  if (!differentiable.empty())
+  if (!is_last)
     if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) extract_and_partition(missing);
   find_shared_versions();
-  gradients = positions(variant.wanted, halves_.forward);
-  forward = entry_.compile(halves_.forward, Part::Backward, number_);
+  record_.gradients = positions(asked.wanted, record_.halves.forward);
+  forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
 }
 
 Joint Derivative::with_passes(Joint joint) const {
-  joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(entry_.options_), Stage::Joint);
+  joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(compilation_.options), Stage::Joint);
   log_joint(joint.graph);
   return joint;
 }
 
 void Derivative::log_joint(const Graph& graph) const {
-  if (logs("joint")) log("joint", entry_.options_.name + (number_ > 1 ? " order " + std::to_string(number_) : "") + "\n" + graph.to_string());
+  if (logs("joint")) log("joint", compilation_.options.name + (number_ > 1 ? " order " + std::to_string(number_) : "") + "\n" + graph.to_string());
 }
 
 void Derivative::split(Joint joint, std::exception_ptr error) {
   joint_ = with_passes(std::move(joint));
   error_ = std::move(error);
-  returned = joint_.forward_outputs;
+  record_.returned = joint_.forward_outputs;
   const bool has_backward = !order_->sources.empty() && !order_->leaves.empty() && !error_;
   if (has_backward) {
     partition(joint_, {});
@@ -135,37 +122,65 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
     find_shared_versions();
     find_leftovers();
   } else {
-    halves_.forward = apply_registered(joint_.graph, Stage::Inference);
+    record_.halves.forward = apply_registered(joint_.graph, Stage::Inference);
   }
-  forward = entry_.compile(halves_.forward, has_backward ? Part::Forward : Part::Inference, number_);
+  forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
+}
+
+/// Where the forward's inputs come from says which of them stay, and which nobody else will read.
+CodePlace Derivative::forward_place() const {
+  CodePlace place{.part = number_ > 1 ? Part::Backward : record_.halves.backward.empty() ? Part::Inference : Part::Forward, .order = number_};
+  if (below_) {
+    const CodePlace saved = below_->backward_place(record_.taken, 0);
+    place.static_inputs = saved.static_inputs;
+    place.donated_inputs = saved.donated_inputs;
+    place.first_tangent = saved.first_tangent;
+    return place;
+  }
+  const auto& inputs = compilation_.plan.contract.inputs;
+  for (size_t i = 0; i < record_.halves.forward.inputs().size(); ++i)
+    if (inputs[i].captured) place.static_inputs.push_back(i);
+  return place;
+}
+
+CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t variant) const {
+  CodePlace place{.part = Part::Backward, .order = number_, .variant = variant, .first_tangent = saved.size()};
+  const std::vector<size_t> stay = forward_place().static_inputs;
+  const auto& inputs = record_.halves.forward.inputs();
+  for (size_t i = 0; i < saved.size(); ++i) {
+    const auto itself = std::find(inputs.begin(), inputs.end(), record_.halves.saved[saved[i]]);
+    if (itself != inputs.end() && std::find(stay.begin(), stay.end(), size_t(itself - inputs.begin())) != stay.end()) place.static_inputs.push_back(i);
+    if (std::none_of(shared_versions.begin(), shared_versions.end(), [&](const SharedVersion& shared) { return shared.saved == saved[i]; })) place.donated_inputs.push_back(i);
+  }
+  return place;
 }
 
 void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
   count("partition");
-  const Options& options = entry_.options_;
+  const Options& options = compilation_.options;
   const PartitionContext context{options.memory_budget, std::move(must_save)};
   const Partitioner partitioner = options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
-  halves_ = partitioner(joint, context);
-  verify(halves_, joint, context, partitioner.name.empty() ? "partition_fn" : partitioner.name);
-  halves_.forward = apply_registered(std::move(halves_.forward), Stage::Forward);
+  record_.halves = partitioner(joint, context);
+  verify(record_.halves, joint, context, partitioner.name.empty() ? "partition_fn" : partitioner.name);
+  record_.halves.forward = apply_registered(std::move(record_.halves.forward), Stage::Forward);
 }
 
 void Derivative::find_shared_versions() {
-  const Graph& graph = halves_.forward;
+  const Graph& graph = record_.halves.forward;
   std::map<int32_t, size_t> inputs, outputs;
   std::map<Value, size_t> input_itself;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     inputs.emplace(graph.meta(graph.inputs()[i]).storage, i);
     input_itself.emplace(graph.inputs()[i], i);
   }
-  for (size_t i = 0; i < returned; ++i)
+  for (size_t i = 0; i < record_.returned; ++i)
     if (graph.outputs()[i]) outputs.emplace(graph.meta(graph.outputs()[i]).storage, i);
-  for (size_t s = 0; s < halves_.saved.size(); ++s) {
-    if (auto itself = input_itself.find(halves_.saved[s]); itself != input_itself.end()) {
+  for (size_t s = 0; s < record_.halves.saved.size(); ++s) {
+    if (auto itself = input_itself.find(record_.halves.saved[s]); itself != input_itself.end()) {
       shared_versions.push_back({s, itself->second, true});
       continue;
     }
-    int32_t storage = graph.meta(halves_.saved[s]).storage;
+    int32_t storage = graph.meta(record_.halves.saved[s]).storage;
     if (auto input = inputs.find(storage); input != inputs.end()) {
       shared_versions.push_back({s, input->second, true});
     } else if (auto output = outputs.find(storage); output != outputs.end()) {
@@ -174,49 +189,49 @@ void Derivative::find_shared_versions() {
   }
 }
 
-void Derivative::find_leftovers() { leftovers_.emplace(entry_.plan.saving, halves_.backward, saved_count()); }
+void Derivative::find_leftovers() { leftovers_.emplace(compilation_.plan.saving, record_.halves.backward, saved_count()); }
 
 std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const std::vector<size_t>& saved) const { return leftovers_ ? leftovers_->unreadable(done, saved) : saved; }
 
 const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
   if (const BackwardCode* known = backwards_.find(asked)) return *known;
-  std::lock_guard lock(entry_.backward_mutex_);
+  std::lock_guard lock(compilation_.mutex);
   if (error_) std::rethrow_exception(error_);
   if (const BackwardCode* known = backwards_.find(asked)) return *known;
   double seconds = 0;
   std::unique_ptr<BackwardCode> made;
   {
-    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_), here(seconds);
+    Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
     made = std::make_unique<BackwardCode>(compile_backward(asked));
   }
   const BackwardCode& code = backwards_.add(std::move(made));
-  entry_.tell_backward("backward", number_, seconds);
-  entry_.remember();
+  compilation_.added("backward", number_, seconds);
   return code;
 }
 
 BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
-  BackwardCode code{.variant = asked};
-  if (has_expected_ && asked == expected_) {
-    code.graph = halves_.backward;
+  BackwardCode code;
+  code.variant = asked;
+  if (record_.has_expected && asked == record_.expected) {
+    code.graph = record_.halves.backward;
     for (size_t i = 0; i < saved_count(); ++i) code.saved.push_back(i);
   } else {
     count("backward_variant");
-    JointGraph other = recorded([&] { return make_joint_graph(entry_.traced_, entry_.plan, order(), asked); });
-    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), {joint(), halves_.saved});
+    JointGraph other = compilation_.recorded([&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
+    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), {joint(), record_.halves.saved});
     code.graph = std::move(extracted.joint.graph);
     code.saved = std::move(extracted.saved);
   }
   code.graph = apply_registered(std::move(code.graph), Stage::Backward);
   code.gradients = positions(asked.wanted, code.graph);
   code.given_up = given_up({asked_of(asked)}, code.saved);
-  code.code = entry_.compile(code.graph, Part::Backward, number_);
+  code.code = compilation_.toolchain.compile(code.graph, backward_place(code.saved, backwards_.all().size()));
   return code;
 }
 
 Derivative& Derivative::next(const BackwardVariant& asked) {
   if (Derivative* known = above_.find(asked)) return *known;
-  std::lock_guard lock(entry_.backward_mutex_);
+  std::lock_guard lock(compilation_.mutex);
   if (error_) std::rethrow_exception(error_);
   if (Derivative* known = above_.find(asked)) return *known;
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
@@ -226,15 +241,14 @@ Derivative& Derivative::next(const BackwardVariant& asked) {
   double seconds = 0;
   std::unique_ptr<Derivative> made;
   try {
-    Stopwatch watch(entry_.compile_seconds_), own(entry_.backward_seconds_), here(seconds);
+    Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
     made = std::make_unique<Derivative>(*this, asked);
   } catch (const UnsupportedError& reason) {
     throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) cannot be compiled here; call the function as it is for this one: ") +
                            reason.what());
   }
   Derivative& order = above_.add(std::move(made));
-  entry_.tell_backward("higher_order", number_ + 1, seconds);
-  entry_.remember();
+  compilation_.added("higher_order", number_ + 1, seconds);
   return order;
 }
 

@@ -5,34 +5,28 @@
 
 #include "aot/joint.h"
 #include "cache/record.h"
+#include "compile/compilation.h"
 #include "runtime/by_variant.h"
 #include "runtime/leftovers.h"
 
 namespace tandem {
 
-class Entry;
-
-/// A compiled backward for one combination of tangents and wanted gradients.
-struct BackwardCode {
-  BackwardVariant variant;
+/// A backward with its code.
+struct BackwardCode : BackwardRecord {
   std::shared_ptr<Executable> code;
-  std::vector<size_t> saved;                 ///< which saved values it takes, then come the tangents that arrive
-  std::vector<int64_t> gradients;            ///< for each gradient input, which result it is; -1: none
-  Graph graph;
   std::vector<size_t> given_up;              ///< saved values that nothing can ask for once this backward was the last through its nodes
 };
 
-/// Of the first order the forward is the program itself. The forward of every other is the backward of the one below, called under create_graph: its results
-/// are gradients that have a backward in turn.
+/// An order of differentiation that can be run, and grows as backwards and orders above it are asked for.
 class Derivative {
  public:
   /// The first order, not split yet.
-  Derivative(Entry& entry, Order order);
+  Derivative(Compilation& compilation, Order order);
   /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would throw under create_graph.
   Derivative(const Derivative& below, const BackwardVariant& variant);
 
   /// An order as it was stored, the first, or one above `below`; throws Error when its code cannot be loaded.
-  Derivative(Entry& entry, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+  Derivative(Compilation& compilation, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
   Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
 
   /// What is to be stored of it, with the code that it names; nothing when some code has no bytes.
@@ -48,9 +42,10 @@ class Derivative {
 
   /// From the program's inputs on.
   const Joint& joint() const;
-  const Partition& halves() const { return halves_; }
-  const BackwardVariant& expected() const { return expected_; }
-  size_t saved_count() const { return halves_.saved.size(); }
+  const OrderRecord& record() const { return record_; }
+  size_t saved_count() const { return record_.halves.saved.size(); }
+  /// For ByVariant.
+  const BackwardVariant& variant() const { return record_.variant; }
 
   std::shared_ptr<Executable> forward;
 
@@ -66,16 +61,7 @@ class Derivative {
   /// Whether eager refuses another one behind them.
   bool refuse(const std::vector<Between>& done, const Between& next) const { return leftovers_ && leftovers_->refuse(done, next); }
 
-  // How the forward of a higher order is called.
-  BackwardVariant variant;                   ///< of the order below
-  std::vector<size_t> taken;                 ///< which values saved by the order below it takes, then come the tangents that arrive
-  std::vector<int64_t> gradients;            ///< for each gradient input of the order below, which result it is; -1: none
-  std::vector<size_t> differentiable;        ///< results with a history
-  size_t returned = 0;                       ///< results that are not saved values
-
  private:
-  template <class Record>
-  auto recorded(const Record& record) const;
   Joint with_passes(Joint joint) const;
   void log_joint(const Graph& graph) const;
   void partition(const Joint& joint, std::vector<Value> must_save);
@@ -83,21 +69,21 @@ class Derivative {
   void find_shared_versions();
   void find_leftovers();
   BackwardCode compile_backward(const BackwardVariant& variant);
+  CodePlace forward_place() const;
+  CodePlace backward_place(const std::vector<size_t>& saved, size_t variant) const;
 
-  void restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts, Part part);
+  void restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
   /// Of a stored order above the first it is recorded when something asks for it.
   const Order& order() const;
 
-  Entry& entry_;
+  Compilation& compilation_;
   const Derivative* below_ = nullptr;        ///< none of the first order
   const size_t number_;                      ///< 1 for the first order
   mutable std::optional<Order> order_;
-  BackwardVariant expected_;
-  bool has_expected_ = true;                 ///< false: the halves are there for what they save
+  OrderRecord record_;
   std::exception_ptr error_;
   mutable Joint joint_;                      ///< empty while it is packed
   mutable cache::PackedJoint packed_;
-  Partition halves_;
   std::optional<Leftovers> leftovers_;       ///< of the first order, where it has a backward
   ByVariant<BackwardCode> backwards_;
   ByVariant<Derivative> above_;

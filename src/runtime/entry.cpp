@@ -6,8 +6,8 @@
 #include "aot/replay.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "compile/first_order.h"
 #include "runtime/wrappers.h"
-#include "trace/refuse.h"
 
 namespace tandem {
 namespace {
@@ -31,7 +31,12 @@ int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values, con
 
 }  // namespace
 
-Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_(request.options), graph_id_(request.graph_id), remembered_(options_) {
+Entry::Entry(const CompileRequest& request, const Tensors& arguments)
+    : compilation_(request.options, request.function, request.signature), function_(request.function), remembered_(compilation_.options) {
+  compilation_.added = [this](const char* what, size_t order, double seconds) {
+    tell_backward(what, order, seconds);
+    remember();
+  };
   double seconds = 0;
   std::optional<Stopwatch> watch(std::in_place, seconds);
   for (const at::Tensor& argument : arguments)
@@ -48,18 +53,18 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments) : options_
       gets_second_chance = !request.is_second_chance && dynamic_cast<const KeepsState*>(&reason);
     }
   }
-  if (!eager_reason.empty() && options_.must_compile) throw UnsupportedError(options_.name + (options_.name.empty() ? "" : ": ") + eager_reason);
+  if (!eager_reason.empty() && compilation_.options.must_compile) throw UnsupportedError(compilation_.options.name + (compilation_.options.name.empty() ? "" : ": ") + eager_reason);
   if (!eager_reason.empty()) {
-    log("compile", options_.name + ": runs as it is: " + eager_reason);
+    log("compile", compilation_.options.name + ": runs as it is: " + eager_reason);
     remembered_.bypass_silently("it runs as it is: " + eager_reason);
-    captures_.clear();
+    compilation_.captures.clear();
     captured_members_.clear();
     bases_.reset();
     reads_offsets_ = true;
   }
   names.clear();
   for (size_t a = 0; a < arguments.size(); ++a) names.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
-  names.insert(names.end(), input_names_.end() - int64_t(captures_.size()), input_names_.end());
+  names.insert(names.end(), input_names_.end() - int64_t(compilation_.captures.size()), input_names_.end());
   signature = Signature(arguments, reach(arguments).value_or(Tensors()), request.watched, reads_offsets_);
   watch.reset();
   if (!request.only_key) tell_compiled(seconds);
@@ -81,19 +86,19 @@ void Entry::compile_for(const CompileRequest& request, const Tensors& arguments)
   for (const at::Tensor& member : members)
     if (member.defined() && member.requires_grad() && member.is_leaf()) leaves.push_back(member);
   try {
-    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, leaves, request.graph_id, request.only_key, request.runs, request.is_second_chance, request.says_where}, bases_->arguments(*bases, arguments));
+    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, leaves, request.function, request.signature, request.only_key, request.runs, request.is_second_chance, request.says_where}, bases_->arguments(*bases, arguments));
   } catch (const c10::Error& error) {
     // The program itself ran without, a moment ago.
     throw RunEagerly(std::string("it cannot be traced as a function of what its inputs are views of: ") + error.what_without_backtrace());
   }
   for (const Group& group : bases_->groups())
-    if (!group.known_to_autograd && plan.contract.inputs[size_t(&group - bases_->groups().data())].write_recorded)
+    if (!group.known_to_autograd && plan().contract.inputs[size_t(&group - bases_->groups().data())].write_recorded)
       throw RunEagerly("autograd sees writes to memory that inputs share without its knowledge");
   reads_offsets_ = true;
 }
 
 void Entry::merge_overlapping(const OverlappingWrites& overlap) {
-  const auto& inputs = traced_.tracer->inputs();
+  const auto& inputs = compilation_.traced.tracer->inputs();
   bases_.emplace(inputs, overlap.inputs, input_of_argument_, input_names_);
   for (const Group& group : bases_->groups())
     for (const Member& member : group.members)
@@ -102,65 +107,65 @@ void Entry::merge_overlapping(const OverlappingWrites& overlap) {
 
 void Entry::trace_and_plan(const CompileRequest& request, const Tensors& arguments) {
   {
-    Stopwatch watch(trace_seconds_);
-    traced_ = trace_forward(request.program, arguments, {options_.record_locations || request.says_where, bases_ ? &members_ : nullptr, request.leaves});
-    traced_.members = std::move(members_);
+    Stopwatch watch(compilation_.times.trace);
+    compilation_.traced = trace_forward(request.program, arguments, {compilation_.options.record_locations || request.says_where, bases_ ? &members_ : nullptr, request.leaves});
+    compilation_.traced.members = std::move(members_);
   }
-  if (!traced_.kept.empty()) hand_over_kept(request);
+  if (!compilation_.traced.kept.empty()) hand_over_kept(request);
   // Another call may pass another tensor there, while the captured one stays.
-  for (const TracedInput& input : traced_.tracer->inputs())
+  for (const TracedInput& input : compilation_.traced.tracer->inputs())
     if (input.also_captured) throw RunEagerly("an argument is also captured by the function");
-  if (!captured_members_.empty() && has_own_code(traced_))
+  if (!captured_members_.empty() && has_own_code(compilation_.traced))
     throw RunEagerly("custom functions or hooks may read a captured tensor that shares memory which the function writes");
   plan_traced(request, arguments);
-  structure = traced_.structure;
-  for (const InputRole& input : plan.contract.inputs) changes_metadata = changes_metadata || input.metadata_written;
-  trains = !plan.tangent_sources.empty() && !plan.gradient_inputs.empty();
-  if (request.only_key) return remembered_.look_up(traced_, plan, options_);
+  structure = compilation_.traced.structure;
+  for (const InputRole& input : plan().contract.inputs) changes_metadata = changes_metadata || input.metadata_written;
+  trains = !plan().tangent_sources.empty() && !plan().gradient_inputs.empty();
+  if (request.only_key) return remembered_.look_up(compilation_.traced, plan(), compilation_.options);
   log_contract();
   if (!look_up()) {
     differentiate_and_compile();
     remembered_.count_miss();
   }
   wrappers = make_wrappers(*this);
-  traced_.tracer->release_real_tensors();
+  compilation_.traced.tracer->release_real_tensors();
 }
 
 /// Compiled code would not make it anew. The program has run once for this call already, so its record is run rather than the program once more.
 void Entry::hand_over_kept(const CompileRequest& request) {
-  const std::string reason = "it keeps " + describe_kept(traced_) + ", beyond the call";
-  const bool may_run = request.runs && !options_.must_compile;
+  const std::string reason = "it keeps " + describe_kept(compilation_.traced) + ", beyond the call";
+  const bool may_run = request.runs && !compilation_.options.must_compile;
   try {
-    if (may_run && can_be_replayed(traced_)) replayed = detail::Returned{replay(traced_), traced_.structure};
-    else give_data(*traced_.tracer, traced_.kept);
+    if (may_run && can_be_replayed(compilation_.traced)) replayed = detail::Returned{replay(compilation_.traced), compilation_.traced.structure};
+    else give_data(*compilation_.traced.tracer, compilation_.traced.kept);
   } catch (...) {
-    give_data(*traced_.tracer, traced_.kept);
+    give_data(*compilation_.traced.tracer, compilation_.traced.kept);
     throw;
   }
-  traced_ = {};
+  compilation_.traced = {};
   throw KeepsState(reason);
 }
 
 bool Entry::look_up() {
-  Stopwatch watch(compile_seconds_);
-  remembered_.look_up(traced_, plan, options_);
+  Stopwatch watch(compilation_.times.compile);
+  remembered_.look_up(compilation_.traced, plan(), compilation_.options);
   return remembered_.restore([this](const cache::Found& found) { restore(found); });
 }
 
 void Entry::differentiate_and_compile() {
   std::optional<JointGraph> joint;
   if (trains) {
-    joint = differentiate();
+    joint = differentiate_first(compilation_, backward_error_);
     // Eager reads it when the backward runs, and it may be another one by then.
     if (!joint && !backward_error_) throw RunEagerly("its backward reads a captured tensor that its forward does not");
     if (backward_error_) remembered_.bypass_silently("libtorch refuses its backward");
   }
-  if (!joint) joint = make_inference_graph(traced_, plan);
+  if (!joint) joint = make_inference_graph(compilation_.traced, plan());
   nodes_recorded_ = joint->nodes_recorded;
   eager_saved_bytes_ = joint->eager_saved_bytes;
   reads_offsets_ = joint->reads_offsets;
   {
-    Stopwatch watch(compile_seconds_), own(forward_seconds_);
+    Stopwatch watch(compilation_.times.compile), own(compilation_.times.forward);
     split_and_compile(std::move(*joint));
   }
   if (!trains) remember();
@@ -169,61 +174,11 @@ void Entry::differentiate_and_compile() {
 void Entry::plan_traced(const CompileRequest& request, const Tensors& arguments) {
   read_inputs(arguments);
   name_inputs(request);
-  plan = plan_calls(traced_, input_names_, options_.keep_input_mutations);
-}
-
-/// A backward that eager would refuse is refused when it is called, as eager does; the forward runs.
-std::optional<JointGraph> Entry::differentiate() {
-  const Order order = first_order(traced_, plan);
-  try {
-    double seconds = 0;
-    std::optional<JointGraph> joint;
-    {
-      Stopwatch watch(seconds);
-      joint = make_joint_graph(traced_, plan, order, expected_variant(order));
-    }
-    const double recording = joint ? joint->record_seconds : seconds;
-    trace_seconds_ += recording;
-    joint_seconds_ += recording;
-    compile_seconds_ += seconds - recording;
-    return joint;
-  } catch (const UnsupportedError& reason) {
-    throw RunEagerly(std::string("its backward cannot be compiled: ") + reason.what());
-  } catch (const c10::Error& reason) {
-    // Eager refuses only those gradients that read what was written or used up.
-    if (some_gradient_exists(order)) throw RunEagerly(std::string("libtorch refuses a part of its gradients: ") + reason.what());
-    backward_error_ = std::current_exception();
-    return std::nullopt;
-  } catch (const std::exception& reason) {
-    // The user's own code, of which eager may ask something else.
-    if (asks_for_data(reason.what())) throw RunEagerly("a backward of its own reads the memory of a tensor, by tolist() or numpy() for one, which has no data while it is traced");
-    throw RunEagerly(std::string("its backward cannot be traced: ") + reason.what());
-  }
-}
-
-/// Asked where libtorch refuses all of them together.
-bool Entry::some_gradient_exists(const Order& order) {
-  constexpr size_t most_attempts = 512;
-  if (order.sources.size() * order.leaves.size() > most_attempts) return true;
-  const BackwardVariant all = expected_variant(order);
-  for (size_t s = 0; s < order.sources.size(); ++s)
-    for (size_t l = 0; l < order.leaves.size(); ++l) {
-      BackwardVariant one{std::vector<std::optional<TensorMeta>>(order.sources.size()), std::vector<bool>(order.leaves.size())};
-      one.tangents[s] = all.tangents[s];
-      one.wanted[l] = true;
-      try {
-        make_joint_graph(traced_, plan, order, one);
-        return true;
-      } catch (const UnsupportedError&) {
-        return true;
-      } catch (const std::exception&) {
-      }
-    }
-  return false;
+  compilation_.plan = plan_calls(compilation_.traced, input_names_, compilation_.options.keep_input_mutations);
 }
 
 void Entry::split_and_compile(JointGraph made) {
-  first_ = std::make_unique<Derivative>(*this, first_order(traced_, plan));
+  first_ = std::make_unique<Derivative>(compilation_, first_order(compilation_.traced, plan()));
   first_->split(std::move(made.joint), backward_error_);
   note_halves();
 }
@@ -231,39 +186,14 @@ void Entry::split_and_compile(JointGraph made) {
 void Entry::note_halves() {
   forward = first_->forward;
   saved_count = first_->saved_count();
-  const Graph& graph = first_->halves().forward;
+  const Graph& graph = first_->record().halves.forward;
   std::vector<Value> owned(graph.inputs());
-  owned.insert(owned.end(), graph.outputs().begin(), graph.outputs().begin() + int64_t(first_->returned));
-  saved_bytes_ = distinct_bytes(graph, first_->halves().saved, owned);
+  owned.insert(owned.end(), graph.outputs().begin(), graph.outputs().begin() + int64_t(first_->record().returned));
+  saved_bytes_ = distinct_bytes(graph, first_->record().halves.saved, owned);
 }
 
 void Entry::log_contract() const {
-  if (logs("contract")) log("contract", options_.name + "\n" + plan.contract.to_string());
-}
-
-void Entry::log_graph(const Graph& graph, Part part, size_t order) const {
-  static constexpr const char* names[] = {"forward", "backward", "inference"};
-  if (logs("graphs")) log("graphs", options_.name + " " + (order > 1 ? "higher_order" : names[size_t(part)]) + "\n" + graph.to_string());
-}
-
-std::shared_ptr<Executable> Entry::compile(const Graph& graph, Part part, size_t order) const {
-  static constexpr const char* counter[] = {"compile_forward", "compile_backward", "compile_inference"};
-  count(order > 1 ? "compile_higher_order" : counter[size_t(part)]);
-  log_graph(graph, part, order);
-  CompileContext context;
-  context.part = part;
-  context.graph_id = graph_id_;
-  context.name = options_.name.empty() ? "function " + std::to_string(graph_id_) : options_.name;
-  context.contract = &plan.contract;
-  context.options = &options_;
-  for (Value input : graph.inputs()) context.example.push_back(graph.meta(input));
-  if (part != Part::Backward)
-    for (size_t i = 0; i < graph_inputs(); ++i)
-      if (plan.contract.inputs[i].captured) context.static_inputs.push_back(i);
-  const Compiler* own = own_compiler(options_, part);
-  auto code = own ? (*own)(graph, context) : find_backend(options_.backend)->compile(graph, context);
-  if (!code) throw Error("the compiler of " + context.name + " returned no executable");
-  return code;
+  if (logs("contract")) log("contract", compilation_.options.name + "\n" + plan().contract.to_string());
 }
 
 Explanation Entry::explain() {
@@ -274,12 +204,12 @@ Explanation Entry::explain() {
     e.bypass_reason = remembered_.reason();
     return e;
   }
-  if (trains && !backward_error_) e.backward = first_->backward(first_->expected()).graph;
+  if (trains && !backward_error_) e.backward = first_->backward(first_->record().expected).graph;
   // Behind the trace another backward may be being recorded.
-  std::lock_guard recording(backward_mutex_);
+  std::lock_guard recording(compilation_.mutex);
   e.joint = first_->joint().graph;
-  e.forward = first_->halves().forward;
-  e.contract = plan.contract;
+  e.forward = first_->record().halves.forward;
+  e.contract = plan().contract;
   e.key = remembered_.fingerprint().key;
   e.cache_state = remembered_.state();
   e.bypass_reason = remembered_.reason();
@@ -287,8 +217,8 @@ Explanation Entry::explain() {
   e.saved_bytes = saved_bytes_;
   e.eager_saved_bytes = eager_saved_bytes_;
   e.nodes_recorded = nodes_recorded_;
-  e.trace_seconds = trace_seconds_;
-  e.compile_seconds = compile_seconds_;
+  e.trace_seconds = compilation_.times.trace;
+  e.compile_seconds = compilation_.times.compile;
   return e;
 }
 

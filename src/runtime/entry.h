@@ -4,8 +4,6 @@
 #include <tandem/compiled.h>
 
 #include <atomic>
-#include <chrono>
-#include <mutex>
 
 #include "runtime/bases.h"
 #include "runtime/captures.h"
@@ -27,17 +25,6 @@ class Wrapper {
   virtual void after(RunningCall& call) const = 0;
 };
 
-/// Adds the time that it lives.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  double& seconds_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 /// What compiling a program for one signature needs to know.
 struct CompileRequest {
   const detail::Program& program;
@@ -46,7 +33,7 @@ struct CompileRequest {
   const detail::Namer& name_capture;
   const Watched& watched;
   const Tensors& leaves;                     ///< that calls before this one reached
-  size_t graph_id = 0;
+  size_t function = 0, signature = 0;        ///< their numbers
   bool only_key = false;                     ///< the entry is not called: it is made for its fingerprint
   bool runs = false;                         ///< a call waits for results
   bool is_second_chance = false;             ///< what the program keeps of this trace, it keeps of every one
@@ -69,7 +56,7 @@ class Entry {
   std::optional<detail::Returned> replayed;  ///< what the call returns that this was made for, where the record was run for it
   bool looks_at_data = false;                ///< for the reason that the program itself reads values or makes sizes of them
 
-  Plan plan;
+  const Plan& plan() const { return compilation_.plan; }
   std::shared_ptr<Executable> forward;
   std::vector<std::unique_ptr<Wrapper>> wrappers;
   std::shared_ptr<const void> structure;
@@ -82,7 +69,7 @@ class Entry {
   Tensors gather_inputs(const Tensors& arguments, Tensors reached) const;
   /// Whether the forward saves something that lies in the memory of this input.
   bool saves_memory_of(size_t input) const;
-  size_t graph_inputs() const { return plan.contract.inputs.size() - traced_.members.size(); }
+  size_t graph_inputs() const { return plan().contract.inputs.size() - compilation_.traced.members.size(); }
 
   /// The program and its first gradient; others lie above it.
   Derivative& first_derivative() { return *first_; }
@@ -110,31 +97,23 @@ class Entry {
   void add_leaves(Tensors& to) const;
 
  private:
-  friend class Derivative;
-
   void compile_for(const CompileRequest& request, const Tensors& arguments);
   void merge_overlapping(const OverlappingWrites& overlap);
   void trace_and_plan(const CompileRequest& request, const Tensors& arguments);
   void hand_over_kept(const CompileRequest& request);
   Traced trace_again(const detail::Program& program, const Tensors& arguments, const Tensors& leaves) const;
   void plan_traced(const CompileRequest& request, const Tensors& arguments);
-  std::optional<JointGraph> differentiate();
-  bool some_gradient_exists(const Order& order);
   void read_inputs(const Tensors& arguments);
   void name_inputs(const CompileRequest& request);
   void differentiate_and_compile();
   void split_and_compile(JointGraph joint);
   void note_halves();
-  std::shared_ptr<Executable> compile(const Graph& graph, Part part, size_t order) const;
 
   /// Whether the cache had it.
   bool look_up();
   /// Throws Error when what was found does not fit the call.
   void restore(const cache::Found& found);
   std::string misfit(const cache::StoredEntry& entry) const;
-  /// Throws Error when the code is not there or cannot be loaded.
-  std::shared_ptr<Executable> load(const std::string& artifact, const std::map<std::string, std::string>& artifacts, const Graph& graph, Part part, size_t order) const;
-  bool has_own_compiler(Part part) const { return own_compiler(options_, part) != nullptr; }
   /// Tells the cache what there is by now, once it can be called and differentiated; held by whoever compiles.
   void remember();
   void describe(cache::StoredEntry& entry) const;
@@ -142,22 +121,16 @@ class Entry {
   void tell_compiled(double seconds) const;
   void tell_backward(const char* what, size_t order, double seconds) const;
   void log_contract() const;
-  void log_graph(const Graph& graph, Part part, size_t order) const;
-
-  /// Nothing where one is not there now.
-  static std::optional<Tensors> alive(const std::vector<Capture>& captures);
   std::vector<Capture> captures_of_trace() const;
 
-  std::vector<Capture> captures_;
+  Compilation compilation_;
+  const size_t function_;
   std::vector<Capture> captured_members_;    ///< those of `bases_`
   std::optional<SharedBases> bases_;
   std::vector<TracedMember> members_;        ///< while the program is traced
   std::vector<size_t> input_of_argument_;    ///< which graph input each argument of the graph is; size_t(-1) for undefined ones
   std::vector<std::string> input_names_;
   bool reads_offsets_ = false;
-  Options options_;
-  size_t graph_id_;
-  Traced traced_;
   Remembered remembered_;
   std::exception_ptr backward_error_;
   std::unique_ptr<Derivative> first_;
@@ -165,10 +138,7 @@ class Entry {
   std::atomic<size_t> calls_ = 0;
   std::atomic<bool> is_broken_ = false;
   std::string broken_promise_;
-  double trace_seconds_ = 0, compile_seconds_ = 0;
-  double joint_seconds_ = 0, forward_seconds_ = 0, backward_seconds_ = 0;   ///< what recording the backward and compiling took, here or where the entry comes from
   int64_t saved_bytes_ = 0, eager_saved_bytes_ = 0;
-  std::mutex backward_mutex_;                ///< held while any order is recorded or compiled
 };
 
 }  // namespace tandem

@@ -22,28 +22,28 @@ void Entry::tell_compiled(double seconds) const {
   Json used = Json::array();
   for (const auto& wrapper : wrappers) used.push_back(wrapper->name());
   const auto& hit = remembered_.hit();
-  Json fields = {{"name", options_.name},
-                 {"graph", graph_id_},
+  Json fields = {{"name", compilation_.options.name},
+                 {"graph", function_},
                  {"key", text_or_null(remembered_.fingerprint().key)},
                  {"state", remembered_.state()},
                  {"level", hit ? Json(hit->remote ? "remote" : "local") : Json()},
                  {"bypass_reason", text_or_null(remembered_.reason())},
                  {"unexpected", remembered_.is_unexpected()},
                  {"eager_reason", text_or_null(eager_reason)},
-                 {"backend", options_.backend},
+                 {"backend", compilation_.options.backend},
                  {"mode", !eager_reason.empty() ? "eager" : trains ? "training" : "inference"},
                  {"wrappers", used},
                  {"seconds", seconds},
-                 {"trace_s", trace_seconds_ - (hit ? 0 : joint_seconds_)},
-                 {"joint_s", hit ? 0 : joint_seconds_},
-                 {"compile_s", compile_seconds_},
-                 {"forward_compile_s", hit ? 0 : forward_seconds_},
+                 {"trace_s", compilation_.times.trace - (hit ? 0 : compilation_.times.joint)},
+                 {"joint_s", hit ? 0 : compilation_.times.joint},
+                 {"compile_s", compilation_.times.compile},
+                 {"forward_compile_s", hit ? 0 : compilation_.times.forward},
                  {"nodes", nodes_recorded_},
                  {"saved_bytes", saved_bytes_}};
   if (hit)
-    fields.update({{"joint_saved_s", joint_seconds_},
-                   {"forward_saved_s", forward_seconds_},
-                   {"backward_saved_s", backward_seconds_},
+    fields.update({{"joint_saved_s", compilation_.times.joint},
+                   {"forward_saved_s", compilation_.times.forward},
+                   {"backward_saved_s", compilation_.times.backward},
                    {"entry_bytes", hit->entry_bytes},
                    {"artifact_bytes", hit->artifact_bytes}});
   fields["components"] = described(remembered_.fingerprint().components);
@@ -52,7 +52,7 @@ void Entry::tell_compiled(double seconds) const {
 
 void Entry::tell_backward(const char* what, size_t order, double seconds) const {
   if (!writes_events()) return;
-  write_event(what, {{"name", options_.name}, {"graph", graph_id_}, {"key", text_or_null(remembered_.fingerprint().key)}, {"backend", options_.backend}, {"order", order}, {"seconds", seconds}});
+  write_event(what, {{"name", compilation_.options.name}, {"graph", function_}, {"key", text_or_null(remembered_.fingerprint().key)}, {"backend", compilation_.options.backend}, {"order", order}, {"seconds", seconds}});
 }
 
 }  // namespace tandem

@@ -8,11 +8,11 @@ namespace tandem {
 
 void Entry::read_inputs(const Tensors& arguments) {
   input_of_argument_.assign(arguments.size(), size_t(-1));
-  const auto& inputs = traced_.tracer->inputs();
+  const auto& inputs = compilation_.traced.tracer->inputs();
   for (size_t a = 0; a < arguments.size(); ++a)
     for (size_t i = 0; i < inputs.size() && arguments[a].defined(); ++i)
       if (inputs[i].real.is_same(arguments[a])) input_of_argument_[a] = i;
-  captures_ = captures_of_trace();
+  compilation_.captures = captures_of_trace();
 }
 
 /// A gradient is found again where it gathers.
@@ -21,12 +21,12 @@ std::vector<Capture> Entry::captures_of_trace() const {
   auto note = [&](const at::Tensor& leaf) {
     if (leaf.defined() && leaf.is_leaf() && leaf.grad().defined()) gathers.try_emplace(leaf.grad().unsafeGetTensorImpl(), leaf);
   };
-  for (const TracedInput& input : traced_.tracer->inputs()) note(input.real);
-  for (const auto& root : options_.watch)
+  for (const TracedInput& input : compilation_.traced.tracer->inputs()) note(input.real);
+  for (const auto& root : compilation_.options.watch)
     if (root)
       for (const at::Tensor& parameter : root->parameters()) note(parameter);
   std::vector<Capture> captures;
-  for (const TracedInput& input : traced_.tracer->inputs()) {
+  for (const TracedInput& input : compilation_.traced.tracer->inputs()) {
     if (!input.captured) continue;
     auto leaf = gathers.find(input.real.unsafeGetTensorImpl());
     captures.push_back(leaf == gathers.end() ? Capture(input.real) : Capture::gradient_of(leaf->second));
@@ -34,29 +34,18 @@ std::vector<Capture> Entry::captures_of_trace() const {
   return captures;
 }
 
-std::optional<Tensors> Entry::alive(const std::vector<Capture>& captures) {
-  Tensors tensors;
-  tensors.reserve(captures.size());
-  for (const Capture& capture : captures) {
-    at::Tensor tensor = capture.lock();
-    if (!tensor.defined()) return std::nullopt;
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
 bool Entry::captures_are_alive() const {
   auto all = [](const std::vector<Capture>& captures) { return std::all_of(captures.begin(), captures.end(), [](const Capture& capture) { return capture.is_alive(); }); };
-  return all(captures_) && all(captured_members_);
+  return all(compilation_.captures) && all(captured_members_);
 }
 
 void Entry::add_leaves(Tensors& to) const {
-  for (const Capture& capture : captures_)
+  for (const Capture& capture : compilation_.captures)
     if (at::Tensor tensor = capture.lock(); tensor.defined() && tensor.requires_grad() && tensor.is_leaf()) to.push_back(std::move(tensor));
 }
 
 std::optional<Tensors> Entry::reach(const Tensors& arguments) const {
-  auto reached = alive(captures_);
+  auto reached = alive(compilation_.captures);
   if (!reached || !bases_) return reached;
   const auto captured = alive(captured_members_);
   if (!captured || arguments.size() + bases_->groups().size() != input_of_argument_.size()) return std::nullopt;
@@ -73,17 +62,17 @@ bool Entry::saves_memory_of(size_t input) const {
 }
 
 Tensors Entry::gather_inputs(const Tensors& arguments, Tensors reached) const {
-  Tensors inputs(plan.contract.inputs.size());
+  Tensors inputs(plan().contract.inputs.size());
   auto place = [&](const Tensors& given) {
     for (size_t a = 0; a < given.size(); ++a)
       if (input_of_argument_[a] != size_t(-1)) inputs[input_of_argument_[a]] = given[a];
   };
-  auto next = std::move(reached.begin(), reached.begin() + int64_t(captures_.size()), inputs.begin() + int64_t(graph_inputs() - captures_.size()));
+  auto next = std::move(reached.begin(), reached.begin() + int64_t(compilation_.captures.size()), inputs.begin() + int64_t(graph_inputs() - compilation_.captures.size()));
   if (!bases_) {
     place(arguments);
     return inputs;
   }
-  const auto captured = reached.begin() + int64_t(captures_.size()), bases = captured + int64_t(captured_members_.size());
+  const auto captured = reached.begin() + int64_t(compilation_.captures.size()), bases = captured + int64_t(captured_members_.size());
   place(bases_->arguments(Tensors(bases, reached.end()), arguments));
   Tensors views = bases_->views(bases_->members(arguments, Tensors(captured, bases)));
   std::move(views.begin(), views.end(), next);
@@ -92,14 +81,14 @@ Tensors Entry::gather_inputs(const Tensors& arguments, Tensors reached) const {
 
 void Entry::name_inputs(const CompileRequest& request) {
   std::map<const c10::TensorImpl*, std::string> known;
-  for (const auto& root : options_.watch) {
+  for (const auto& root : compilation_.options.watch) {
     if (!root) continue;
     for (const auto& item : root->named_parameters()) known.emplace(item.value().unsafeGetTensorImpl(), "parameter " + item.key());
     for (const auto& item : root->named_buffers()) known.emplace(item.value().unsafeGetTensorImpl(), "buffer " + item.key());
   }
   input_names_.clear();
   size_t arguments = 0, captured = 0;
-  for (const TracedInput& input : traced_.tracer->inputs()) {
+  for (const TracedInput& input : compilation_.traced.tracer->inputs()) {
     if (!input.captured) {
       size_t a = size_t(std::find(input_of_argument_.begin(), input_of_argument_.end(), arguments) - input_of_argument_.begin());
       input_names_.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));

@@ -54,7 +54,7 @@ class Function {
     refuse_fakes(arguments);
     Options options = options_;
     options.cache.enabled = false;
-    const Entry entry(CompileRequest{program_, options, argument_names_, name_capture_, watch_modules(options_.watch), {}, id_, /*only_key=*/true}, arguments);
+    const Entry entry(CompileRequest{program_, options, argument_names_, name_capture_, watch_modules(options_.watch), {}, id_, 0, /*only_key=*/true}, arguments);
     if (!entry.eager_reason.empty()) throw CacheError("this call has no key, since it runs as it is: " + entry.eager_reason);
     const Fingerprint& print = entry.fingerprint();
     if (!print.obstacle.empty()) throw CacheError("this call has no key: " + print.obstacle);
@@ -121,7 +121,7 @@ class Function {
       c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
       call.results = call.entry->forward->run(graph_inputs(call));
     }
-    const size_t returned = call.entry->plan.returned.size();
+    const size_t returned = call.entry->plan().returned.size();
     if (call.results.size() != returned + call.entry->saved_count)
       throw Error("the compiled forward returned " + std::to_string(call.results.size()) + " tensors instead of " +
                   std::to_string(returned + call.entry->saved_count));
@@ -136,7 +136,7 @@ class Function {
     Tensors inputs(call.inputs.begin(), call.inputs.begin() + int64_t(call.entry->graph_inputs()));
     if (call.entry->changes_metadata)
       for (size_t i = 0; i < inputs.size(); ++i)
-        if (call.entry->plan.contract.inputs[i].metadata_written) inputs[i] = inputs[i].detach();
+        if (call.entry->plan().contract.inputs[i].metadata_written) inputs[i] = inputs[i].detach();
     return inputs;
   }
 
@@ -153,7 +153,7 @@ class Function {
     say_what_changed(arguments, watched);
     if (runs && !found.entry && !options_.must_compile && !novelty_.is_worth_compiling(Signature::hash_of(arguments, watched, modes), count_unpaid())) return {};
     const Tensors leaves = known_leaves();
-    auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, leaves, id_, false, runs, found.entry != nullptr, found.entry && !std::exchange(has_said_where_, true)}, arguments);
+    auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, leaves, id_, signatures_++, false, runs, found.entry != nullptr, found.entry && !std::exchange(has_said_where_, true)}, arguments);
     auto replayed = std::exchange(entry->replayed, std::nullopt);
     keep(entry, found.entry);
     auto reached = entry->reach(arguments);
@@ -277,6 +277,7 @@ class Function {
   std::vector<std::string> argument_names_;
   Namer name_capture_;
   size_t id_;
+  size_t signatures_ = 0;                                ///< that were traced so far; used while compile_mutex_ is held
   std::shared_mutex mutex_;
   std::mutex compile_mutex_;
   std::vector<std::shared_ptr<Entry>> entries_;          ///< most recently used first

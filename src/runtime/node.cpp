@@ -145,8 +145,8 @@ class CompiledNode final : public torch::autograd::Node {
     const BackwardVariant asked = variant(gradients);
     refuse_second(asked);
     Derivative& next = derivative_.next(asked);
-    Tensors inputs = unpack(next.taken, gradients.size());
-    if (is_last) give_up(asked, next.taken);
+    Tensors inputs = unpack(next.record().taken, gradients.size());
+    if (is_last) give_up(asked, next.record().taken);
     torch::autograd::edge_list edges = next_edges();
     for (const auto& [input, edge] : unused_) edges[input] = edge;
     for (const at::Tensor& gradient : gradients) {
@@ -154,17 +154,17 @@ class CompiledNode final : public torch::autograd::Node {
       inputs.push_back(gradient);
       if (gradient.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(gradient));
     }
-    Tensors results = run_without_autocast(*next.forward, Tensors(inputs), next.returned + next.saved_count());
-    Tensors saved(std::make_move_iterator(results.begin() + int64_t(next.returned)), std::make_move_iterator(results.end()));
-    results.resize(next.returned);
-    if (!next.differentiable.empty()) {
+    Tensors results = run_without_autocast(*next.forward, Tensors(inputs), next.record().returned + next.saved_count());
+    Tensors saved(std::make_move_iterator(results.begin() + int64_t(next.record().returned)), std::make_move_iterator(results.end()));
+    results.resize(next.record().returned);
+    if (!next.record().differentiable.empty()) {
       auto node = make_node<CompiledNode>(entry_, next, std::move(edges));
-      for (size_t i : next.differentiable) torch::autograd::set_history(results[i], node);
+      for (size_t i : next.record().differentiable) torch::autograd::set_history(results[i], node);
       share_versions(next, inputs, results, saved);
       node->save(saved, results);
     }
-    variable_list found = pick(results, next.gradients, num_outputs());
-    NanReport(inputs).check(found, next.halves().forward, name());
+    variable_list found = pick(results, next.record().gradients, num_outputs());
+    NanReport(inputs).check(found, next.record().halves.forward, name());
     return found;
   }
 
@@ -209,12 +209,12 @@ class CompiledNode final : public torch::autograd::Node {
 void attach_compiled_node(RunningCall& call) {
   const Entry& entry = *call.entry;
   torch::autograd::edge_list edges;
-  edges.reserve(entry.plan.gradient_inputs.size());
-  for (size_t i : entry.plan.gradient_inputs) edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[i]));
+  edges.reserve(entry.plan().gradient_inputs.size());
+  for (size_t i : entry.plan().gradient_inputs) edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[i]));
   UnusedEdges unused;
-  for (size_t i : entry.plan.unreached) unused.emplace_back(i, std::exchange(edges[i], {}));
+  for (size_t i : entry.plan().unreached) unused.emplace_back(i, std::exchange(edges[i], {}));
   auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), std::move(edges), std::move(unused));
-  for (size_t i : entry.plan.differentiable) torch::autograd::set_history(call.results[i], node);
+  for (size_t i : entry.plan().differentiable) torch::autograd::set_history(call.results[i], node);
   call.node = node;
 }
 

@@ -1,8 +1,8 @@
 // A derivative to what the cache stores of it, and back.
 #include "runtime/derivative.h"
-#include "runtime/entry.h"
 
 #include "base/log.h"
+#include "cache/frame.h"
 
 namespace tandem {
 namespace {
@@ -21,24 +21,15 @@ std::optional<std::string> keep_code(const Executable& code, bool own_compiler, 
 }  // namespace
 
 std::optional<cache::StoredOrder> Derivative::stored(std::map<std::string, std::string>& artifacts) const {
-  cache::StoredOrder stored;
+  cache::StoredOrder stored{record_};
   stored.joint = packed_.bytes.empty() ? cache::pack(joint_) : packed_;
-  stored.halves = halves_;
-  stored.returned = returned;
-  stored.expected = expected_;
-  stored.has_expected = has_expected_;
-  stored.variant = variant;
-  stored.taken = taken;
-  stored.gradients = gradients;
-  stored.differentiable = differentiable;
-  const Part part = number_ > 1 ? Part::Backward : halves_.backward.empty() ? Part::Inference : Part::Forward;
-  auto code = keep_code(*forward, entry_.has_own_compiler(part), artifacts);
+  auto code = keep_code(*forward, compilation_.toolchain.is_of_own_compiler(forward_place().part), artifacts);
   if (!code) return std::nullopt;
   stored.artifact = std::move(*code);
   for (const auto& backward : backwards_.all()) {
-    code = keep_code(*backward->code, entry_.has_own_compiler(Part::Backward), artifacts);
+    code = keep_code(*backward->code, compilation_.toolchain.is_of_own_compiler(Part::Backward), artifacts);
     if (!code) return std::nullopt;
-    stored.backwards.push_back({backward->variant, backward->saved, backward->gradients, backward->graph, std::move(*code)});
+    stored.backwards.push_back({*backward, std::move(*code)});
   }
   for (const auto& above : above_.all()) {
     auto order = above->stored(artifacts);
@@ -48,33 +39,31 @@ std::optional<cache::StoredOrder> Derivative::stored(std::map<std::string, std::
   return stored;
 }
 
-Derivative::Derivative(Entry& entry, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
-    : entry_(entry), number_(1), order_(std::move(order)) {
-  restore(stored, artifacts, stored.halves.backward.empty() ? Part::Inference : Part::Forward);
+Derivative::Derivative(Compilation& compilation, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
+    : compilation_(compilation), number_(1), order_(std::move(order)) {
+  restore(stored, artifacts);
 }
 
 Derivative::Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
-    : entry_(below.entry_), below_(&below), number_(below.number_ + 1) {
-  restore(stored, artifacts, Part::Backward);
+    : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1) {
+  restore(stored, artifacts);
 }
 
-void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts, Part part) {
+void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts) {
+  auto load = [&](const std::string& artifact, const Graph& graph, const CodePlace& place) {
+    const auto bytes = artifacts.find(artifact);
+    return compilation_.toolchain.load(bytes == artifacts.end() ? nullptr : &bytes->second, graph, place);
+  };
+  record_ = stored;
   packed_ = stored.joint;
-  halves_ = stored.halves;
-  returned = stored.returned;
-  expected_ = stored.expected;
-  has_expected_ = stored.has_expected;
-  variant = stored.variant;
-  taken = stored.taken;
-  gradients = stored.gradients;
-  differentiable = stored.differentiable;
   if (logs("joint")) log_joint(joint().graph);
   find_shared_versions();
-  if (number_ == 1 && !halves_.backward.empty()) find_leftovers();
-  forward = entry_.load(stored.artifact, artifacts, halves_.forward, part, number_);
-  for (const cache::StoredBackward& backward : stored.backwards)
-    backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward.variant, entry_.load(backward.artifact, artifacts, backward.graph, Part::Backward, number_), backward.saved,
-                                                                     backward.gradients, backward.graph, given_up({asked_of(backward.variant)}, backward.saved)}));
+  if (number_ == 1 && !record_.halves.backward.empty()) find_leftovers();
+  forward = load(stored.artifact, record_.halves.forward, forward_place());
+  for (const cache::StoredBackward& backward : stored.backwards) {
+    auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.all().size()));
+    backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward, std::move(code), given_up({asked_of(backward.variant)}, backward.saved)}));
+  }
   for (const cache::StoredOrder& order : stored.above) above_.add(std::make_unique<Derivative>(*this, order, artifacts));
 }
 

@@ -25,39 +25,29 @@ bool same_kind(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.s
 
 /// What of a stored entry is not what this call needs, as the end of a sentence; the key says that all of it is, and this does not take its word.
 std::string Entry::misfit(const cache::StoredEntry& entry) const {
-  const Graph &forward = entry.first.halves.forward, &trace = traced_.tracer->graph();
+  const Graph &forward = entry.first.halves.forward, &trace = compilation_.traced.tracer->graph();
   if (forward.inputs().size() != trace.inputs().size() || forward.inputs().size() != graph_inputs()) return "takes another number of inputs";
   for (size_t i = 0; i < forward.inputs().size(); ++i)
     if (!same_geometry(forward.meta(forward.inputs()[i]), trace.meta(trace.inputs()[i]))) return "takes inputs of other geometry";
-  if (entry.first.returned != plan.returned.size() || forward.outputs().size() != plan.returned.size() + entry.first.halves.saved.size()) return "returns another number of tensors";
-  for (size_t i = 0; i < plan.returned.size(); ++i)
-    if (const Value made = forward.outputs()[i]; made && !same_kind(forward.meta(made), trace.meta(traced_.tracer->value_of(plan.returned[i])))) return "returns tensors of another kind";
+  if (entry.first.returned != plan().returned.size() || forward.outputs().size() != plan().returned.size() + entry.first.halves.saved.size()) return "returns another number of tensors";
+  for (size_t i = 0; i < plan().returned.size(); ++i)
+    if (const Value made = forward.outputs()[i]; made && !same_kind(forward.meta(made), trace.meta(compilation_.traced.tracer->value_of(plan().returned[i])))) return "returns tensors of another kind";
   if (trains == entry.first.halves.backward.empty()) return "is differentiated otherwise";
-  if (trains && entry.first.expected != expected_variant(first_order(traced_, plan))) return "expects other tangents";
+  if (trains && entry.first.expected != expected_variant(first_order(compilation_.traced, plan()))) return "expects other tangents";
   return {};
 }
 
 void Entry::restore(const cache::Found& found) {
   const cache::StoredEntry& entry = found.entry;
   if (std::string why = misfit(entry); !why.empty()) throw Error("it " + why);
-  first_ = std::make_unique<Derivative>(*this, first_order(traced_, plan), entry.first, found.artifacts);
+  first_ = std::make_unique<Derivative>(compilation_, first_order(compilation_.traced, plan()), entry.first, found.artifacts);
   nodes_recorded_ = entry.nodes_recorded;
   eager_saved_bytes_ = entry.eager_saved_bytes;
   reads_offsets_ = entry.reads_offsets;
-  joint_seconds_ = entry.trace_seconds;
-  forward_seconds_ = entry.forward_seconds;
-  backward_seconds_ = entry.backward_seconds;
+  compilation_.times.joint = entry.trace_seconds;
+  compilation_.times.forward = entry.forward_seconds;
+  compilation_.times.backward = entry.backward_seconds;
   note_halves();
-}
-
-std::shared_ptr<Executable> Entry::load(const std::string& artifact, const std::map<std::string, std::string>& artifacts, const Graph& graph, Part part, size_t order) const {
-  if (has_own_compiler(part)) return compile(graph, part, order);
-  auto bytes = artifacts.find(artifact);
-  if (bytes == artifacts.end()) throw Error("its code is not there");
-  log_graph(graph, part, order);
-  auto code = find_backend(options_.backend)->load({bytes->second.begin(), bytes->second.end()});
-  if (!code) throw Error("backend " + options_.backend + " cannot load its code");
-  return code;
 }
 
 void Entry::remember() {
@@ -66,7 +56,7 @@ void Entry::remember() {
     std::map<std::string, std::string> artifacts;
     cache::StoredEntry entry;
     auto first = first_->stored(artifacts);
-    if (!first) return remembered_.bypass("backend " + options_.backend + " has no artifacts");
+    if (!first) return remembered_.bypass("backend " + compilation_.options.backend + " has no artifacts");
     entry.first = std::move(*first);
     if (std::string obstacle = first_obstacle(entry.first); !obstacle.empty()) return remembered_.bypass(obstacle);
     describe(entry);
@@ -82,17 +72,17 @@ void Entry::remember() {
 
 void Entry::describe(cache::StoredEntry& entry) const {
   entry.components = remembered_.fingerprint().components;
-  entry.contract = plan.contract.to_string();
-  entry.options = options_text(options_);
-  entry.backend = options_.backend;
-  if (!has_own_compiler(Part::Forward)) entry.backend_version = find_backend(options_.backend)->version();
+  entry.contract = plan().contract.to_string();
+  entry.options = options_text(compilation_.options);
+  entry.backend = compilation_.options.backend;
+  if (!compilation_.toolchain.is_of_own_compiler(Part::Forward)) entry.backend_version = find_backend(compilation_.options.backend)->version();
   entry.machine = cpu_identity();
   entry.nodes_recorded = nodes_recorded_;
   entry.eager_saved_bytes = eager_saved_bytes_;
   entry.reads_offsets = reads_offsets_;
-  entry.trace_seconds = joint_seconds_;
-  entry.forward_seconds = forward_seconds_;
-  entry.backward_seconds = backward_seconds_;
+  entry.trace_seconds = compilation_.times.joint;
+  entry.forward_seconds = compilation_.times.forward;
+  entry.backward_seconds = compilation_.times.backward;
 }
 
 }  // namespace tandem

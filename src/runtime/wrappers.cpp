@@ -23,7 +23,7 @@ class BumpVersions final : public Wrapper {
   explicit BumpVersions(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
   const char* name() const override { return "bump versions of written inputs"; }
   void after(RunningCall& call) const override {
-    for (size_t i : inputs_) count_writes(call.inputs[i], call.entry->plan.contract.inputs[i].versions);
+    for (size_t i : inputs_) count_writes(call.inputs[i], call.entry->plan().contract.inputs[i].versions);
   }
 
  private:
@@ -35,7 +35,7 @@ class CountResults final : public Wrapper {
  public:
   const char* name() const override { return "count writes to results"; }
   void after(RunningCall& call) const override {
-    for (const auto& [result, version] : call.entry->plan.written_results) count_writes(call.results[result], version);
+    for (const auto& [result, version] : call.entry->plan().written_results) count_writes(call.results[result], version);
   }
 };
 
@@ -58,7 +58,7 @@ class ChangeMetadata final : public Wrapper {
  public:
   const char* name() const override { return "change sizes and strides of inputs"; }
   void after(RunningCall& call) const override {
-    const auto& inputs = call.entry->plan.contract.inputs;
+    const auto& inputs = call.entry->plan().contract.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].metadata_written) {
         at::AutoGradMode grad(at::GradMode::is_enabled() && inputs[i].write_recorded);
@@ -75,7 +75,7 @@ class WriteBack final : public Wrapper {
   explicit WriteBack(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
   const char* name() const override { return "write inputs back"; }
   void after(RunningCall& call) const override {
-    const auto& roles = call.entry->plan.contract.inputs;
+    const auto& roles = call.entry->plan().contract.inputs;
     for (size_t i : inputs_) write(call.inputs[i], call.results[roles[i].returned], roles[i]);
   }
 
@@ -100,7 +100,7 @@ class RequireGrad final : public Wrapper {
  public:
   const char* name() const override { return "inputs start to require grad"; }
   void after(RunningCall& call) const override {
-    const auto& inputs = call.entry->plan.contract.inputs;
+    const auto& inputs = call.entry->plan().contract.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].starts_requiring_grad) call.inputs[i].set_requires_grad(true);
   }
@@ -111,7 +111,7 @@ class MakeOutputs final : public Wrapper {
  public:
   const char* name() const override { return "make outputs"; }
   void after(RunningCall& call) const override {
-    const Plan& plan = call.entry->plan;
+    const Plan& plan = call.entry->plan();
     const auto& roles = plan.contract.outputs;
     call.outputs.resize(roles.size());
     for (auto [output, step] : plan.output_steps) take(roles[output], step, call, call.outputs[output]);
@@ -145,7 +145,7 @@ class RetainGrad final : public Wrapper {
  public:
   const char* name() const override { return "gradients are retained"; }
   void after(RunningCall& call) const override {
-    const Contract& contract = call.entry->plan.contract;
+    const Contract& contract = call.entry->plan().contract;
     for (size_t i = 0; i < contract.inputs.size(); ++i)
       if (contract.inputs[i].retains_grad) call.inputs[i].retain_grad();
     for (size_t i = 0; i < contract.outputs.size(); ++i)
@@ -158,7 +158,7 @@ class SetGradients final : public Wrapper {
  public:
   const char* name() const override { return "gradients of captured leaves"; }
   void after(RunningCall& call) const override {
-    const Plan& plan = call.entry->plan;
+    const Plan& plan = call.entry->plan();
     const auto& inputs = plan.contract.inputs;
     for (const TracedGradient& gradient : plan.gradients) {
       const auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputRole& input) { return input.value == gradient.leaf; });
@@ -172,16 +172,16 @@ class SetGradients final : public Wrapper {
 
 std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   std::vector<std::unique_ptr<Wrapper>> wrappers;
-  const auto& inputs = entry.plan.contract.inputs;
+  const auto& inputs = entry.plan().contract.inputs;
   auto any = [&](auto&& wanted) { return std::any_of(inputs.begin(), inputs.end(), wanted); };
   auto bump_versions = [&](const std::vector<size_t>& counted) {
     if (!counted.empty()) wrappers.push_back(std::make_unique<BumpVersions>(counted));
   };
-  bump_versions(entry.plan.counted_before);
-  if (!entry.plan.written_results.empty()) wrappers.push_back(std::make_unique<CountResults>());
+  bump_versions(entry.plan().counted_before);
+  if (!entry.plan().written_results.empty()) wrappers.push_back(std::make_unique<CountResults>());
   if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
   if (entry.trains) wrappers.push_back(std::make_unique<AttachNode>());
-  bump_versions(entry.plan.counted_after);
+  bump_versions(entry.plan().counted_after);
   if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
   // Views of one tensor have one version: a write to one of them must count before another one is saved, unless what is saved is written itself.
   std::vector<size_t> apart, saved;
@@ -191,10 +191,10 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   if (entry.trains) wrappers.push_back(std::make_unique<SaveValues>());
   if (!saved.empty()) wrappers.push_back(std::make_unique<WriteBack>(saved));
   wrappers.push_back(std::make_unique<MakeOutputs>());
-  const auto& outputs = entry.plan.contract.outputs;
+  const auto& outputs = entry.plan().contract.outputs;
   if (any([](const InputRole& i) { return i.retains_grad; }) || std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))
     wrappers.push_back(std::make_unique<RetainGrad>());
-  if (!entry.plan.gradients.empty()) wrappers.push_back(std::make_unique<SetGradients>());
+  if (!entry.plan().gradients.empty()) wrappers.push_back(std::make_unique<SetGradients>());
   return wrappers;
 }
 

@@ -157,6 +157,14 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
   return found;
 }
 
+at::Tensor Tracer::record_tangent(Phase phase, const std::function<at::Tensor()>& make) {
+  KeptMarks kept(graph_);
+  const Flag differentiating(differentiating_);
+  Recording recording(*this, phase, /*lifts=*/false);
+  const c10::AutoGradMode grad_mode(phase == Phase::Forward);
+  return make();
+}
+
 void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
   if (differentiating_) return;
   note_known();

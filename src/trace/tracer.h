@@ -92,6 +92,9 @@ class Tracer {
   /// The same, and the gradients carry an autograd graph of their own: what is recorded is the forward of another order.
   Tensors differentiate_keeping_graph(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents);
 
+  /// Records how a tangent is made of one that arrives, as part of a derivative: one that is differentiated in turn where the phase is Forward.
+  at::Tensor record_tangent(Phase phase, const std::function<at::Tensor()>& make);
+
   /// A fake of this geometry that is a new input of the graph, and requires grad where the description says so.
   at::Tensor add_tangent(const TensorMeta& meta);
 

@@ -243,5 +243,36 @@ TEST_F(NamedRows, M15_WhatHasNoBytesIsFoundAfterCompilingAndNotSaved) {
   EXPECT_TRUE(files("entries").empty());
 }
 
+/// Its code is the graph, so its bytes say nothing; keeps what it was told, by compiles and by loads.
+struct FromTheGraph final : Backend {
+  struct Code final : Executable {
+    std::shared_ptr<Executable> eager;
+    Tensors run(Tensors&& inputs) override { return eager->run(std::move(inputs)); }
+    std::optional<std::vector<uint8_t>> artifact() const override { return std::vector<uint8_t>{1}; }
+  };
+  using Told = std::tuple<Part, size_t, size_t, size_t, std::vector<size_t>, std::vector<size_t>, std::string>;
+  std::vector<Told> compiled, loaded;
+
+  std::string name() const override { return "from the graph"; }
+  std::string version() const override { return "1"; }
+  std::shared_ptr<Executable> make(const Graph& graph, const CompileContext& context, std::vector<Told>& told) {
+    told.emplace_back(context.part, context.order, context.variant, context.first_tangent, context.static_inputs, context.donated_inputs, graph.hash());
+    auto code = std::make_shared<Code>();
+    code->eager = find_backend("eager")->compile(graph, context);
+    return code;
+  }
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override { return make(graph, context, compiled); }
+  std::shared_ptr<Executable> load(const std::vector<uint8_t>&, const Graph& graph, const CompileContext& context) override { return make(graph, context, loaded); }
+};
+
+TEST_F(NamedRows, CodeIsLoadedWithTheGraphAndTheContextThatItWasCompiledFor) {
+  auto backend = std::make_shared<FromTheGraph>();
+  register_backend(backend);
+  EXPECT_EQ(trained(options({.backend = "from the graph"})), miss);
+  EXPECT_EQ(trained(options({.backend = "from the graph"})), hit);
+  EXPECT_GE(backend->compiled.size(), 2u);
+  EXPECT_EQ(backend->loaded, backend->compiled);
+}
+
 }  // namespace
 }  // namespace tandem::test

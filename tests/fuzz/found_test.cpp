@@ -128,5 +128,12 @@ TEST(Found, AProductOfGradientsThatMeetOutside) {
   expect_same(two, [](Tensors v) { at::Tensor y = at::matmul(v[0], v[1]), t = y.t(); return Tensors{std::get<0>(at::max(y, 0, true)), t, y}; }, /*higher_orders=*/true);
 }
 
+TEST(Found, AnInputGetsOtherSizesWhileAViewOfWhatItSharesMemoryWithIsReturned) {
+  for (int64_t size : {1, 3}) {
+    auto two = [size] { Scene scene = one_computed({size}); scene.pool.push_back(scene.pool[0].slice(0, 1)); return scene; };
+    expect_same(two, [](Tensors v) { at::Tensor part = v[0].split(2, 0)[0]; v[1].unsqueeze_(0); return Tensors{part}; });
+  }
+}
+
 }  // namespace
 }  // namespace tandem

@@ -1,0 +1,77 @@
+#include "compile/toolchain.h"
+
+#include <tandem/contract.h>
+#include <tandem/error.h>
+
+#include "base/counters.h"
+#include "base/log.h"
+#include "compile/guarded.h"
+#include "runtime/named_code.h"
+
+namespace tandem {
+namespace {
+
+/// The accelerator that a graph has to do with, where there is one.
+c10::Device device_of(const Graph& graph) {
+  c10::Device device = c10::kCPU;
+  auto note = [&](Value value) {
+    if (value && device.is_cpu()) device = graph.meta(value).device;
+  };
+  for (Value input : graph.inputs()) note(input);
+  for (Value output : graph.outputs()) note(output);
+  return device;
+}
+
+}  // namespace
+
+bool Toolchain::is_of_own_compiler(Part part) const { return own_compiler(options_, part) != nullptr; }
+
+CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place) const {
+  CompileContext context;
+  context.part = place.part;
+  context.graph_id = function_;
+  context.signature = signature_;
+  context.order = place.order;
+  context.variant = place.variant;
+  context.name = options_.name.empty() ? "function " + std::to_string(function_) : options_.name;
+  context.contract = &contract_;
+  context.device = device_of(graph);
+  context.static_inputs = place.static_inputs;
+  context.donated_inputs = place.donated_inputs;
+  context.first_tangent = std::min(place.first_tangent, graph.inputs().size());
+  for (Value input : graph.inputs()) context.example.push_back(graph.meta(input));
+  context.options = &options_;
+  return context;
+}
+
+void Toolchain::log_graph(const Graph& graph, const CodePlace& place) const {
+  static constexpr const char* names[] = {"forward", "backward", "inference"};
+  if (logs("graphs")) log("graphs", options_.name + " " + (place.order > 1 ? "higher_order" : names[size_t(place.part)]) + "\n" + graph.to_string());
+}
+
+std::shared_ptr<Executable> Toolchain::checked(std::shared_ptr<Executable> code, const Graph& graph, const CompileContext& context) const {
+  if (!code) throw Error("the compiler of " + context.name + " returned no executable");
+  const Compiler* own = own_compiler(options_, context.part);
+  return guarded(std::move(code), graph, !own ? "backend " + options_.backend : own->name.empty() ? "the compiler of " + context.name : "compiler " + own->name);
+}
+
+std::shared_ptr<Executable> Toolchain::compile(const Graph& graph, const CodePlace& place) const {
+  static constexpr const char* counter[] = {"compile_forward", "compile_backward", "compile_inference"};
+  count(place.order > 1 ? "compile_higher_order" : counter[size_t(place.part)]);
+  log_graph(graph, place);
+  const CompileContext context = context_of(graph, place);
+  const Compiler* own = own_compiler(options_, place.part);
+  return checked(own ? (*own)(graph, context) : find_backend(options_.backend)->compile(graph, context), graph, context);
+}
+
+std::shared_ptr<Executable> Toolchain::load(const std::string* bytes, const Graph& graph, const CodePlace& place) const {
+  if (is_of_own_compiler(place.part)) return compile(graph, place);
+  if (!bytes) throw Error("its code is not there");
+  log_graph(graph, place);
+  const CompileContext context = context_of(graph, place);
+  auto code = find_backend(options_.backend)->load({bytes->begin(), bytes->end()}, graph, context);
+  if (!code) throw Error("backend " + options_.backend + " cannot load its code");
+  return checked(std::move(code), graph, context);
+}
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+/// Makes the code of one signature of a compiled function.
+#pragma once
+
+#include <tandem/options.h>
+
+#include "cache/order.h"
+
+namespace tandem {
+
+struct Contract;
+
+/// Which code it is, and what is known of its inputs.
+struct CodePlace {
+  Part part = Part::Inference;
+  size_t order = 1, variant = 0;
+  std::vector<size_t> static_inputs = {}, donated_inputs = {};
+  size_t first_tangent = size_t(-1);         ///< none
+};
+
+class Toolchain {
+ public:
+  /// Options and contract outlive it, and may change until it is first used.
+  Toolchain(const Options& options, const Contract& contract, size_t function, size_t signature)
+      : options_(options), contract_(contract), function_(function), signature_(signature) {}
+
+  /// Code for the graph by the compiler of its part; throws Error where that makes none.
+  std::shared_ptr<Executable> compile(const Graph& graph, const CodePlace& place) const;
+  /// The same from the bytes of an earlier one's artifact, or by the compiler of its part where that is the user's own; throws Error where the backend cannot load them.
+  std::shared_ptr<Executable> load(const std::string* bytes, const Graph& graph, const CodePlace& place) const;
+  /// Whether the code of a part is made by a compiler that was given in the options, and has no bytes.
+  bool is_of_own_compiler(Part part) const;
+
+ private:
+  CompileContext context_of(const Graph& graph, const CodePlace& place) const;
+  void log_graph(const Graph& graph, const CodePlace& place) const;
+  std::shared_ptr<Executable> checked(std::shared_ptr<Executable> code, const Graph& graph, const CompileContext& context) const;
+
+  const Options& options_;
+  const Contract& contract_;
+  const size_t function_, signature_;
+};
+
+}  // namespace tandem

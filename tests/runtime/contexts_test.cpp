@@ -1,0 +1,117 @@
+// What compilers are told, and what is made true of the code that they return.
+#include "compile/guarded.h"
+#include "runtime/compare.h"
+
+namespace tandem {
+namespace {
+
+using test::contains;
+using test::leaf;
+using test::message;
+using test::same_values;
+
+/// Keeps what it was told, and leaves the rest to the eager backend.
+Compiler keeping(std::vector<CompileContext>& told) {
+  return [&told](const Graph& graph, const CompileContext& context) {
+    told.push_back(context);
+    return find_backend("eager")->compile(graph, context);
+  };
+}
+
+TEST(Compilers, AreToldSignatureOrderAndVariant) {
+  std::vector<CompileContext> told;
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin() * in[1], in[1].cos()}; }, {.fw_compiler = keeping(told)});
+  const at::Tensor a = leaf({2}), b = leaf({2});
+  const Tensors out = fast({a, b});
+  out[0].sum().backward({}, /*retain_graph=*/true);
+  (out[0].sum() + out[1].sum()).backward({}, /*retain_graph=*/true);
+  torch::autograd::grad({out[0].sum()}, {a}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0].sum().backward();
+  fast({leaf({3}), leaf({3})});
+  std::vector<std::tuple<Part, size_t, size_t, size_t>> seen;
+  for (const CompileContext& context : told) seen.emplace_back(context.part, context.signature, context.order, context.variant);
+  const std::vector<std::tuple<Part, size_t, size_t, size_t>> expected = {
+      {Part::Forward, 0, 1, 0}, {Part::Backward, 0, 1, 0}, {Part::Backward, 0, 1, 1}, {Part::Backward, 0, 2, 0}, {Part::Backward, 0, 2, 0}, {Part::Forward, 1, 1, 0}};
+  EXPECT_EQ(seen, expected);
+  for (const CompileContext& context : told) EXPECT_EQ(context.device, c10::Device(c10::kCPU));
+}
+
+TEST(Compilers, AreToldWhichInputsOfABackwardStayAndWhichDie) {
+  std::vector<CompileContext> told;
+  const at::Tensor weight = leaf({3, 3});
+  Compiled fast([&](const Tensors& in) { return Tensors{in[0].matmul(weight).sin().cos()}; }, {.fw_compiler = keeping(told)});
+  const at::Tensor x = leaf({2, 3});
+  fast({x})[0].sum().backward();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].static_inputs, std::vector<size_t>{1});
+  EXPECT_TRUE(told[0].donated_inputs.empty());
+  EXPECT_EQ(told[0].first_tangent, 2u);
+  // It takes x, the weight, two values that nobody else has, and the tangent.
+  const CompileContext& backward = told[1];
+  ASSERT_EQ(backward.example.size(), 5u);
+  EXPECT_EQ(backward.first_tangent, 4u);
+  ASSERT_EQ(backward.static_inputs.size(), 1u);
+  EXPECT_EQ(backward.example[backward.static_inputs[0]].sizes, weight.sizes());
+  ASSERT_EQ(backward.donated_inputs.size(), 2u);
+  for (size_t i : backward.donated_inputs) EXPECT_NE(i, backward.static_inputs[0]);
+}
+
+/// Returns what the eager backend does, and says something else of it.
+Compiler claiming(std::vector<std::vector<int64_t>> strides) {
+  struct Claiming : Executable {
+    std::shared_ptr<Executable> code;
+    std::vector<std::vector<int64_t>> strides;
+    Tensors run(Tensors&& inputs) override { return code->run(std::move(inputs)); }
+    std::vector<std::vector<int64_t>> output_strides() const override { return strides; }
+  };
+  return {[strides](const Graph& graph, const CompileContext& context) {
+    auto made = std::make_shared<Claiming>();
+    made->code = find_backend("eager")->compile(graph, context);
+    made->strides = strides;
+    return made;
+  }, "claiming", "1"};
+}
+
+TEST(Compilers, StridesThatAreNoneOfTheOutputsAreRefusedByName) {
+  auto refusal = [](std::vector<std::vector<int64_t>> strides) {
+    Compiled fast([](const Tensors& in) { return Tensors{in[0] * 2}; }, {.fw_compiler = claiming(std::move(strides))});
+    return message<Error>([&] { fast({torch::ones({2, 3})}); });
+  };
+  EXPECT_TRUE(contains(refusal({{1, 2}, {1, 2}}), "compiler claiming chose the strides of 2 outputs; the graph has 1"));
+  EXPECT_TRUE(contains(refusal({{1}}), "compiler claiming chose 1 strides for output 0, which has 2 dimensions"));
+}
+
+TEST(Compilers, StridesThatCannotBeMadeTheGraphsAreRefusedByName) {
+  auto refusal = [](const TensorMeta& meta) {
+    Graph graph;
+    const Value value = graph.add_value(meta);
+    graph.add_input(value);
+    graph.set_outputs({value});
+    return message<Error>([&] { guarded(claiming({{1, 2}})(graph, {}), graph, "backend odd"); });
+  };
+  TensorMeta meta{.sizes = {2, 3}, .strides = {3, 1}};
+  EXPECT_EQ(refusal(meta), "");
+  meta.conj = true;
+  EXPECT_EQ(refusal(meta), "backend odd chose the strides of output 0, which is conjugated or negated lazily");
+  EXPECT_EQ(refusal({.sizes = {2, 3}, .strides = {1, 1}}), "backend odd chose the strides of output 0, which holds elements in several places");
+}
+
+TEST(Compilers, WhatTheyCallOfAtenLeavesNoHistory) {
+  auto compiler = [](const Graph& graph, const CompileContext& context) {
+    return boxed([=](Tensors&& in) -> Tensors {
+      EXPECT_FALSE(torch::GradMode::is_enabled());
+      if (context.part == Part::Backward) return graph.run(std::move(in));
+      Tensors made = graph.run(Tensors(in));
+      made[0] = in[0] * 2;
+      EXPECT_FALSE(made[0].requires_grad());
+      return made;
+    });
+  };
+  Compiled fast([](const Tensors& in) { return Tensors{in[0] * 2}; }, {.fw_compiler = compiler});
+  const at::Tensor x = leaf({3}), y = fast({x})[0];
+  EXPECT_EQ(y.grad_fn()->name(), "tandem::CompiledBackward");
+  y.sum().backward();
+  EXPECT_TRUE(same_values(x.grad(), torch::full({3}, 2.f)));
+}
+
+}  // namespace
+}  // namespace tandem
