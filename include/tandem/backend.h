@@ -33,12 +33,12 @@ class Executable {
   virtual std::vector<std::vector<int64_t>> output_strides() const { return {}; }
 };
 
-/// Which code of a compiled function is being made.
-enum class Part : uint8_t { Forward, Backward, Inference };
+/// Which graph of a compiled function it is: the joint (or inference) graph before it is split, or one of those that a backend is given.
+enum class Stage : uint8_t { Joint, Forward, Backward, Inference };
 
 /// What a compiler is told besides the graph.
 struct CompileContext {
-  Part part = Part::Inference;
+  Stage stage = Stage::Inference;
   size_t graph_id = 0;                       ///< of the function: all of its code shares it
   size_t signature = 0;                      ///< which of the function's signatures, counted from 0: a forward and its backwards share it
   size_t order = 1;                          ///< of differentiation: 1 for the function and its gradient, 2 for a gradient that has one in turn
@@ -83,6 +83,8 @@ class Backend {
   virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
   /// Which decompositions it wants to see applied first.
   virtual DecompositionTable decompositions() const { return {}; }
+  /// Which passes are to run on the graphs of a stage that it is asked to compile, behind the registered ones; its version stands for them too.
+  virtual std::vector<Pass> passes(Stage) const { return {}; }
   /// The executable whose `artifact` these bytes are, made of this graph in an equal context, or null.
   virtual std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph, const CompileContext& context);
   /// Forgets what it keeps between compiles.

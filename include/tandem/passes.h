@@ -24,8 +24,7 @@ DecompositionTable default_decompositions();
 /// Adds a row to (or replaces it in) what `default_decompositions` gives from now on.
 void register_decomposition(const std::string& op, Decomposition decomposition);
 
-/// Where a registered pass runs: on the joint (or inference) graph before it is split, or on each graph handed to a backend.
-enum class Stage : uint8_t { Joint, Forward, Backward, Inference };
+/// Adds a pass that runs on every graph of a stage: on joint graphs before Tandem's own passes, on the others behind them. A pass that breaks a graph is named in an Error.
 void register_pass(Stage stage, Pass pass);
 /// The passes registered for a stage, in order.
 std::vector<Pass> registered_passes(Stage stage);

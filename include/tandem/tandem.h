@@ -3,6 +3,7 @@
 /// and a backward that keep little between them, and compiled; later calls go straight to the compiled code.
 #pragma once
 
+#include <tandem/build.h>
 #include <tandem/cache.h>
 #include <tandem/compile.h>
 #include <tandem/compiled.h>

@@ -34,7 +34,7 @@ py::list operands(const std::vector<Operand>& all) {
   return list;
 }
 
-const char* const part_names[] = {"forward", "backward", "inference"};
+const char* const stage_names[] = {"joint", "forward", "backward", "inference"};
 
 /// Compiled code that is a Python function.
 Tensors run_python(const py::object& code, Tensors&& inputs) {
@@ -85,7 +85,7 @@ void bind_graph(py::module_& m) {
 
 void bind_compiling(py::module_& m) {
   py::class_<CompileContext>(m, "CompileContext", "What a compiler is told besides the graph.")
-      .def_property_readonly("part", [](const CompileContext& c) { return part_names[size_t(c.part)]; })
+      .def_property_readonly("stage", [](const CompileContext& c) { return stage_names[size_t(c.stage)]; })
       .def_readonly("graph_id", &CompileContext::graph_id)
       .def_readonly("signature", &CompileContext::signature)
       .def_readonly("order", &CompileContext::order)

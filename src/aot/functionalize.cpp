@@ -1,12 +1,12 @@
 #include "aot/functionalize.h"
 
+#include <tandem/build.h>
 #include <unordered_set>
 
 #include "aot/views.h"
 #include "aot/write_order.h"
 #include "graph/geometry.h"
 #include "ops/facts.h"
-#include "trace/shapes.h"
 #include "trace/tracer.h"
 
 namespace tandem {

@@ -1,5 +1,6 @@
 #include "aot/joint.h"
 
+#include <tandem/build.h>
 #include <chrono>
 #include <set>
 
@@ -7,7 +8,6 @@
 #include "aot/sole_view.h"
 #include "base/counters.h"
 #include "trace/custom_edges.h"
-#include "trace/shapes.h"
 
 namespace tandem {
 namespace {

@@ -42,14 +42,6 @@ struct Refused {
   std::string complaint;
 };
 
-std::string digest(std::string_view bytes) {
-  std::string result(kDigest, 0);
-  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(result.data()), nullptr, EVP_sha256(), nullptr) != 1) {
-    throw Error("OpenSSL could not compute a SHA-256; check its configuration.");
-  }
-  return result;
-}
-
 std::string sign(std::string_view bytes, std::string_view key) {
   std::string result(kDigest, 0);
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
@@ -135,7 +127,7 @@ Frame split(std::string_view sealed) {
 }
 
 void check_whole(const Frame& frame) {
-  if (frame.checksum != digest(frame.before_checksum)) throw Refused{"does not match its checksum"};
+  if (frame.checksum != sha256_bytes(frame.before_checksum)) throw Refused{"does not match its checksum"};
 }
 
 void check_signature(const Frame& frame, std::string_view key) {
@@ -179,7 +171,7 @@ std::string seal(Kind kind, std::string_view name, std::string_view payload, std
   sealed.reserve(sizeof header + name.size() + stored.size() + 2 * kDigest);
   sealed.append(reinterpret_cast<const char*>(&header), sizeof header).append(name).append(stored);
   if (header.is_signed) sealed += sign(sealed, signing_key);
-  return sealed += digest(sealed);
+  return sealed += sha256_bytes(sealed);
 }
 
 Opened open(Kind kind, std::string_view name, std::string_view sealed, std::string_view signing_key, size_t largest) {
@@ -192,13 +184,6 @@ Opened open(Kind kind, std::string_view name, std::string_view sealed, std::stri
   } catch (Refused& refused) {
     return {{}, std::move(refused.complaint)};
   }
-}
-
-std::string sha256(std::string_view bytes) {
-  static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned char byte : digest(bytes)) (text += digits[byte >> 4]) += digits[byte & 15];
-  return text;
 }
 
 }  // namespace tandem::cache

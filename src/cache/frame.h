@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/sha256.h"
+
 namespace tandem::cache {
 
 /// Of frames; remote keys have it in them, so that builds which cannot read each other do not meet.
@@ -26,8 +28,5 @@ struct Opened {
 /// The payload, when the bytes are whole, of this kind and name and, when there is a key, signed with it. Nothing is trusted before it was compared; memory stays
 /// in proportion to the bytes given and to `largest`, which the payload may not exceed.
 Opened open(Kind kind, std::string_view name, std::string_view sealed, std::string_view signing_key, size_t largest = size_t(1) << 32);
-
-/// Lower-case hex of SHA-256.
-std::string sha256(std::string_view bytes);
 
 }  // namespace tandem::cache

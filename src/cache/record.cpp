@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "graph/bytes.h"
 #include "graph/constant_bytes.h"
 #include "graph/graph_bytes.h"
-#include "graph/bytes.h"
 
 namespace tandem::cache {
 namespace {

@@ -1,8 +1,8 @@
 /// What an entry of the cache holds, to bytes and back: all that a compile found out, but for what the trace of the forward and its plan say anyway.
 #pragma once
 
-#include "cache/key.h"
 #include "cache/order.h"
+#include "key/components.h"
 
 namespace tandem::cache {
 

@@ -169,7 +169,7 @@ void print_stats(const CacheCommand& command) {
 std::string wrong_contents(const cache::LocalStore& store, const cache::StoredFile& file) {
   try {
     if (file.kind == Kind::Entry) read_entry(store, file.name);
-    else if (const cache::Fetched fetched = store.look(file.kind, file.name); fetched.state == cache::Fetched::State::Found && cache::sha256(fetched.payload) != file.name)
+    else if (const cache::Fetched fetched = store.look(file.kind, file.name); fetched.state == cache::Fetched::State::Found && sha256(fetched.payload) != file.name)
       return "holds other code than its name says";
   } catch (const Error& error) {
     return error.what();

@@ -23,10 +23,10 @@ Json bar(const Json& event, const std::string& name, double start, double second
   return {{"name", name}, {"cat", "tandem"}, {"ph", "X"}, {"ts", microseconds(start)}, {"dur", microseconds(seconds)}, {"pid", event["process"]}, {"tid", event["thread"]}, {"args", std::move(arguments)}};
 }
 
-/// Texts of components are for `tandem why`.
+/// Texts of components are for `tandem why`, graphs for people.
 Json shown_arguments(const Json& event) {
   Json arguments = event;
-  for (const char* name : {"event", "time", "process", "thread", "components"}) arguments.erase(name);
+  for (const char* name : {"event", "time", "process", "thread", "components", "text"}) arguments.erase(name);
   return arguments;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench.h"
-#include "cache/key.h"
+#include "key/components.h"
 
 namespace tandem::cli {
 

@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "aot/traced.h"
+#include "compile/captures.h"
 #include "compile/toolchain.h"
-#include "runtime/captures.h"
 
 namespace tandem {
 

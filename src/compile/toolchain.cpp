@@ -4,12 +4,13 @@
 #include <tandem/error.h>
 
 #include "base/counters.h"
-#include "base/log.h"
 #include "compile/guarded.h"
-#include "runtime/named_code.h"
+#include "key/named_code.h"
 
 namespace tandem {
 namespace {
+
+constexpr const char* names[] = {"joint", "forward", "backward", "inference"};   ///< of stages
 
 /// The accelerator that a graph has to do with, where there is one.
 c10::Device device_of(const Graph& graph) {
@@ -24,11 +25,11 @@ c10::Device device_of(const Graph& graph) {
 
 }  // namespace
 
-bool Toolchain::is_of_own_compiler(Part part) const { return own_compiler(options_, part) != nullptr; }
+bool Toolchain::is_of_own_compiler(Stage stage) const { return own_compiler(options_, stage) != nullptr; }
 
 CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place) const {
   CompileContext context;
-  context.part = place.part;
+  context.stage = place.stage;
   context.graph_id = function_;
   context.signature = signature_;
   context.order = place.order;
@@ -44,30 +45,27 @@ CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place)
   return context;
 }
 
-void Toolchain::log_graph(const Graph& graph, const CodePlace& place) const {
-  static constexpr const char* names[] = {"forward", "backward", "inference"};
-  if (logs("graphs")) log("graphs", options_.name + " " + (place.order > 1 ? "higher_order" : names[size_t(place.part)]) + "\n" + graph.to_string());
-}
+Sight Toolchain::sight(const char* what, size_t order, size_t variant) const { return {options_.name, what, function_, signature_, order, variant}; }
 
 std::shared_ptr<Executable> Toolchain::checked(std::shared_ptr<Executable> code, const Graph& graph, const CompileContext& context) const {
   if (!code) throw Error("the compiler of " + context.name + " returned no executable");
-  const Compiler* own = own_compiler(options_, context.part);
+  const Compiler* own = own_compiler(options_, context.stage);
   return guarded(std::move(code), graph, !own ? "backend " + options_.backend : own->name.empty() ? "the compiler of " + context.name : "compiler " + own->name);
 }
 
 std::shared_ptr<Executable> Toolchain::compile(const Graph& graph, const CodePlace& place) const {
-  static constexpr const char* counter[] = {"compile_forward", "compile_backward", "compile_inference"};
-  count(place.order > 1 ? "compile_higher_order" : counter[size_t(place.part)]);
-  log_graph(graph, place);
+  static constexpr const char* counters[] = {"", "compile_forward", "compile_backward", "compile_inference"};
+  count(place.order > 1 ? "compile_higher_order" : counters[size_t(place.stage)]);
+  observe(sight(names[size_t(place.stage)], place.order, place.variant), graph);
   const CompileContext context = context_of(graph, place);
-  const Compiler* own = own_compiler(options_, place.part);
+  const Compiler* own = own_compiler(options_, place.stage);
   return checked(own ? (*own)(graph, context) : find_backend(options_.backend)->compile(graph, context), graph, context);
 }
 
 std::shared_ptr<Executable> Toolchain::load(const std::string* bytes, const Graph& graph, const CodePlace& place) const {
-  if (is_of_own_compiler(place.part)) return compile(graph, place);
+  if (is_of_own_compiler(place.stage)) return compile(graph, place);
   if (!bytes) throw Error("its code is not there");
-  log_graph(graph, place);
+  observe(sight(names[size_t(place.stage)], place.order, place.variant), graph);
   const CompileContext context = context_of(graph, place);
   auto code = find_backend(options_.backend)->load({bytes->begin(), bytes->end()}, graph, context);
   if (!code) throw Error("backend " + options_.backend + " cannot load its code");

@@ -4,6 +4,7 @@
 #include <tandem/options.h>
 
 #include "cache/order.h"
+#include "compile/observe.h"
 
 namespace tandem {
 
@@ -11,7 +12,7 @@ struct Contract;
 
 /// Which code it is, and what is known of its inputs.
 struct CodePlace {
-  Part part = Part::Inference;
+  Stage stage = Stage::Inference;
   size_t order = 1, variant = 0;
   std::vector<size_t> static_inputs = {}, donated_inputs = {};
   size_t first_tangent = size_t(-1);         ///< none
@@ -23,16 +24,18 @@ class Toolchain {
   Toolchain(const Options& options, const Contract& contract, size_t function, size_t signature)
       : options_(options), contract_(contract), function_(function), signature_(signature) {}
 
-  /// Code for the graph by the compiler of its part; throws Error where that makes none.
+  /// Code for the graph by the compiler of its stage; throws Error where that makes none.
   std::shared_ptr<Executable> compile(const Graph& graph, const CodePlace& place) const;
-  /// The same from the bytes of an earlier one's artifact, or by the compiler of its part where that is the user's own; throws Error where the backend cannot load them.
+  /// The same from the bytes of an earlier one's artifact, or by the compiler of its stage where that is the user's own; throws Error where the backend cannot load them.
   std::shared_ptr<Executable> load(const std::string* bytes, const Graph& graph, const CodePlace& place) const;
-  /// Whether the code of a part is made by a compiler that was given in the options, and has no bytes.
-  bool is_of_own_compiler(Part part) const;
+  /// Whether the code of a stage is made by a compiler that was given in the options, and has no bytes.
+  bool is_of_own_compiler(Stage stage) const;
+
+  /// Names a graph of this signature to those who look at graphs.
+  Sight sight(const char* what, size_t order = 1, size_t variant = 0) const;
 
  private:
   CompileContext context_of(const Graph& graph, const CodePlace& place) const;
-  void log_graph(const Graph& graph, const CodePlace& place) const;
   std::shared_ptr<Executable> checked(std::shared_ptr<Executable> code, const Graph& graph, const CompileContext& context) const;
 
   const Options& options_;

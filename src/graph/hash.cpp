@@ -1,10 +1,10 @@
 // A graph as canonical bytes, and their SHA-256. Values and storages are numbered by first appearance, so that ids nothing uses leave no trace.
-#include <openssl/evp.h>
 #include <tandem/error.h>
 #include <tandem/graph.h>
 
 #include <bit>
 
+#include "base/sha256.h"
 #include "graph/bytes.h"
 #include "graph/vocabulary.h"
 #include "ops/facts.h"
@@ -156,11 +156,7 @@ class Encoder {
 }  // namespace
 
 std::string Graph::hash() const {
-  const std::string bytes = Encoder(*this).encode();
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned length = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr) != 1) throw Error("OpenSSL could not compute a SHA-256; check its configuration.");
-  return to_hex({reinterpret_cast<char*>(digest), length});
+  return sha256(Encoder(*this).encode());
 }
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 #include "partition/extract.h"
 
+#include <tandem/build.h>
 #include <tandem/error.h>
 
 #include <bit>
@@ -9,7 +10,6 @@
 
 #include "graph/uses.h"
 #include "ops/facts.h"
-#include "trace/shapes.h"
 
 namespace tandem {
 namespace {

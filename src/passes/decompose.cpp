@@ -1,7 +1,7 @@
 #include "graph/boxing.h"
 #include "ops/facts.h"
-#include "trace/shapes.h"
 
+#include <tandem/build.h>
 #include <tandem/error.h>
 #include <tandem/passes.h>
 

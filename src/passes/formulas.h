@@ -1,19 +1,15 @@
 /// Writes the calls of a decomposition as a formula.
 #pragma once
 
-#include "trace/shapes.h"
-
 #include <tandem/backend.h>
+#include <tandem/build.h>
 
 namespace tandem {
 
 /// Appends calls to a graph on behalf of one node that is being replaced.
-class Formula {
+class Formula : public Builder {
  public:
-  Formula(Graph& graph, const Node& node) : graph_(graph), node_(node) {}
-
-  Value call(const char* op, std::vector<Operand> arguments) { return std::get<Value>(node(op, std::move(arguments)).results[0]); }
-  Node& node(const char* op, std::vector<Operand> arguments) { return append_call(graph_, find_op(op), std::move(arguments), node_.phase); }
+  Formula(Graph& graph, const Node& node) : Builder(graph, node.phase), node_(node) {}
 
   // The arguments of the node.
   Value tensor(size_t i) const {
@@ -49,7 +45,6 @@ class Formula {
   Value as_result(Value a, size_t result = 0) { return cast(a, meta(std::get<Value>(node_.results[result])).dtype); }
 
  private:
-  Graph& graph_;
   const Node& node_;
 };
 

@@ -19,9 +19,8 @@ Registry& registry() {
 }
 
 /// What a pass must leave alone, since callers count on positions at a graph's edges.
-void check_edges(const Pass& pass, const Graph& before, const Graph& after) {
-  if (before.inputs().size() == after.inputs().size() && before.outputs().size() == after.outputs().size()) return;
-  throw Error("the registered pass '" + pass.name + "' changed the number of inputs or outputs of a graph; a pass must keep both");
+void check_edges(const Graph& before, const Graph& after) {
+  if (before.inputs().size() != after.inputs().size() || before.outputs().size() != after.outputs().size()) throw Error("it changed the number of inputs or outputs; a pass must keep both");
 }
 
 }  // namespace
@@ -39,13 +38,22 @@ std::vector<Pass> registered_passes(Stage stage) {
   return all.passes[size_t(stage)];
 }
 
-Graph run_standard_passes(Graph graph, const DecompositionTable& table, Stage stage) {
-  for (const Pass& pass : registered_passes(stage)) {
+Graph run_passes(Graph graph, const std::vector<Pass>& passes) {
+  for (const Pass& pass : passes) {
     Graph rewritten = pass(graph);
-    check_edges(pass, graph, rewritten);
-    rewritten.verify();
+    try {
+      check_edges(graph, rewritten);
+      rewritten.verify();
+    } catch (const Error& error) {
+      throw Error("the pass '" + pass.name + "' broke a graph: " + error.what());
+    }
     graph = std::move(rewritten);
   }
+  return graph;
+}
+
+Graph run_standard_passes(Graph graph, const DecompositionTable& table, const std::vector<Pass>& joint_passes) {
+  graph = run_passes(std::move(graph), joint_passes);
   if (!table.empty()) graph = decompose(std::move(graph), table);
   graph = remove_identities(std::move(graph));
   graph = fold_constants(std::move(graph));

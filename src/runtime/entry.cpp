@@ -122,7 +122,8 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   for (const InputRole& input : plan().contract.inputs) changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan().tangent_sources.empty() && !plan().gradient_inputs.empty();
   if (request.only_key) return remembered_.look_up(compilation_.traced, plan(), compilation_.options);
-  log_contract();
+  observe(compilation_.toolchain.sight("trace"), compilation_.traced.tracer->graph());
+  observe(compilation_.toolchain.sight("contract"), plan().contract);
   if (!look_up()) {
     differentiate_and_compile();
     remembered_.count_miss();
@@ -190,10 +191,6 @@ void Entry::note_halves() {
   std::vector<Value> owned(graph.inputs());
   owned.insert(owned.end(), graph.outputs().begin(), graph.outputs().begin() + int64_t(first_->record().returned));
   saved_bytes_ = distinct_bytes(graph, first_->record().halves.saved, owned);
-}
-
-void Entry::log_contract() const {
-  if (logs("contract")) log("contract", compilation_.options.name + "\n" + plan().contract.to_string());
 }
 
 Explanation Entry::explain() {

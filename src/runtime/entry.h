@@ -5,11 +5,11 @@
 
 #include <atomic>
 
+#include "cache/session.h"
+#include "compile/captures.h"
+#include "compile/derivative.h"
+#include "key/named_code.h"
 #include "runtime/bases.h"
-#include "runtime/captures.h"
-#include "runtime/derivative.h"
-#include "runtime/named_code.h"
-#include "runtime/remembered.h"
 #include "runtime/signature.h"
 
 namespace tandem {
@@ -120,7 +120,6 @@ class Entry {
 
   void tell_compiled(double seconds) const;
   void tell_backward(const char* what, size_t order, double seconds) const;
-  void log_contract() const;
   std::vector<Capture> captures_of_trace() const;
 
   Compilation compilation_;

@@ -9,17 +9,9 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tandem {
+#include "base/modes.h"
 
-/// The modes of a thread that change what a program records.
-struct Modes {
-  uint64_t switches = 0;                     ///< grad mode, inference mode, autocast, determinism, attention kernels: a bit each
-  at::ScalarType default_dtype = at::kFloat, autocast_cpu = at::kFloat, autocast_cuda = at::kFloat;
-  static Modes now();
-  /// What is on and which dtypes hold, a line each.
-  std::string to_string() const;
-  friend bool operator==(const Modes&, const Modes&) = default;
-};
+namespace tandem {
 
 /// One tensor as the signature sees it.
 struct TensorKey {

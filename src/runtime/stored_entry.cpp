@@ -1,7 +1,7 @@
 // An entry to what the cache stores of it, and back.
-#include "runtime/cacheability.h"
+#include "key/cacheability.h"
+#include "key/option_rows.h"
 #include "runtime/entry.h"
-#include "runtime/option_rows.h"
 
 #include "base/machine.h"
 
@@ -75,7 +75,7 @@ void Entry::describe(cache::StoredEntry& entry) const {
   entry.contract = plan().contract.to_string();
   entry.options = options_text(compilation_.options);
   entry.backend = compilation_.options.backend;
-  if (!compilation_.toolchain.is_of_own_compiler(Part::Forward)) entry.backend_version = find_backend(compilation_.options.backend)->version();
+  if (!compilation_.toolchain.is_of_own_compiler(Stage::Forward)) entry.backend_version = find_backend(compilation_.options.backend)->version();
   entry.machine = cpu_identity();
   entry.nodes_recorded = nodes_recorded_;
   entry.eager_saved_bytes = eager_saved_bytes_;

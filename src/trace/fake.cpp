@@ -122,9 +122,4 @@ FakeImpl* as_fake(const at::Tensor& tensor) {
   return impl->key_set().has(c10::DispatchKey::Fake) ? dynamic_cast<FakeImpl*>(impl) : nullptr;
 }
 
-at::Tensor alias_meta(const at::Tensor& meta) {
-  auto* impl = meta.unsafeGetTensorImpl();
-  return at::Tensor(impl->shallow_copy_and_detach(c10::VariableVersion(0), true));
-}
-
 }  // namespace tandem

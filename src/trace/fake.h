@@ -75,7 +75,4 @@ class NotedCopies {
 /// The fake behind a tensor, or null for a real one.
 FakeImpl* as_fake(const at::Tensor& tensor);
 
-/// A fake of the same geometry on the same storage that shares nothing else.
-at::Tensor alias_meta(const at::Tensor& meta);
-
 }  // namespace tandem

@@ -6,12 +6,12 @@
 #include <torch/library.h>
 
 #include "ops/facts.h"
+#include "shapes/shapes.h"
 #include "trace/branching.h"
 #include "trace/failure.h"
 #include "trace/one_hot.h"
 #include "trace/other_threads.h"
 #include "trace/refuse.h"
-#include "trace/shapes.h"
 #include "trace/tracer.h"
 #include "trace/watcher.h"
 

@@ -5,11 +5,11 @@
 #include <c10/core/impl/COW.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
+#include "shapes/shapes.h"
 #include "trace/known_answers.h"
 #include "trace/location.h"
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
-#include "trace/shapes.h"
 #include "trace/symbols.h"
 #include "trace/way.h"
 #include "trace/zeros.h"

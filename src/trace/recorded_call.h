@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/facts.h"
-#include "trace/shapes.h"
+#include "shapes/shapes.h"
 #include "trace/tracer.h"
 
 namespace tandem {

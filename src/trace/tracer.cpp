@@ -13,11 +13,11 @@
 
 #include "base/autograd.h"
 #include "base/host.h"
+#include "shapes/shapes.h"
 #include "trace/failure.h"
 #include "trace/other_threads.h"
 #include "trace/refuse.h"
 #include "trace/saved_aliases.h"
-#include "trace/shapes.h"
 
 namespace tandem {
 

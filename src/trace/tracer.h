@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/stack.h>
-#include <tandem/error.h>
 #include <tandem/graph.h>
 
 #include <functional>
@@ -10,37 +9,13 @@
 #include <unordered_set>
 
 #include "base/autograd.h"
+#include "base/verdicts.h"
 #include "trace/fake.h"
 
 namespace tandem {
 
 struct OpFacts;
 class SeedWatch;
-
-/// Thrown where a program is fine but not one that we compile; the caller runs it as it is.
-struct RunEagerly : UnsupportedError {
-  using UnsupportedError::UnsupportedError;
-};
-
-/// Thrown where a program changes something of its own that compiled code would not change again; what does so once may not do it the next time.
-struct KeepsState : RunEagerly {
-  using RunEagerly::RunEagerly;
-};
-
-/// Thrown where the program is to be traced once more, and will go another way.
-struct TraceAgain : KeepsState {
-  using KeepsState::KeepsState;
-};
-
-/// Thrown where not even the original can take the place of compiled code.
-struct CannotRun : UnsupportedError {
-  using UnsupportedError::UnsupportedError;
-};
-
-/// Thrown where a gradient is one that we compile, but not one that is differentiated in turn.
-struct NoNextOrder : RunEagerly {
-  using RunEagerly::RunEagerly;
-};
 
 /// A real tensor that goes into the graph: an argument of the call, or something the function captured.
 struct TracedInput {

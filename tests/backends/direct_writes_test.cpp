@@ -2,7 +2,7 @@
 #include <tandem/tandem.h>
 
 #include "backends/direct_writes.h"
-#include "trace/shapes.h"
+#include "shapes/shapes.h"
 
 namespace tandem {
 namespace {

@@ -56,12 +56,12 @@ Maker bags() {
 }
 
 struct Seen {
-  Part part;
+  Stage stage;
   size_t id;
 };
 Compiler noting(std::vector<Seen>& seen) {
   return [&seen](const Graph& graph, const CompileContext& context) {
-    seen.push_back({context.part, context.graph_id});
+    seen.push_back({context.stage, context.graph_id});
     return find_backend("eager")->compile(graph, context);
   };
 }
@@ -92,9 +92,9 @@ void calls_come_in_order() {
   second({leaf({2}, false)});
   y.sum().backward();
   ASSERT_EQ(seen.size(), 3u);
-  EXPECT_EQ(seen[0].part, Part::Forward);
-  EXPECT_EQ(seen[1].part, Part::Inference);
-  EXPECT_EQ(seen[2].part, Part::Backward);
+  EXPECT_EQ(seen[0].stage, Stage::Forward);
+  EXPECT_EQ(seen[1].stage, Stage::Inference);
+  EXPECT_EQ(seen[2].stage, Stage::Backward);
   EXPECT_EQ(seen[0].id, seen[2].id);
   EXPECT_NE(seen[0].id, seen[1].id);
 }

@@ -98,7 +98,7 @@ void captures_are_static() {
   std::vector<size_t> positions;
   torch::nn::Linear model(3, 3);
   Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; }, {.fw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
-                                                                             if (context.part == Part::Forward) positions = context.static_inputs;
+                                                                             if (context.stage == Stage::Forward) positions = context.static_inputs;
                                                                              return find_backend("eager")->compile(graph, context);
                                                                            })});
   fast({leaf({2, 3})})[0].sum().backward();

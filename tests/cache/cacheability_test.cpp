@@ -1,5 +1,5 @@
 // What is not cached, and the reason that is given for it.
-#include "runtime/cacheability.h"
+#include "key/cacheability.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 

@@ -107,7 +107,7 @@ void expect_all_readable(const std::filesystem::path& folder) {
   for (const cache::StoredFile& file : store.list()) {
     const std::string payload = store.look(file.kind, file.name).payload;
     if (file.kind == cache::Kind::Artifact) {
-      EXPECT_EQ(cache::sha256(payload), file.name) << "the name of an artifact says what is in it";
+      EXPECT_EQ(sha256(payload), file.name) << "the name of an artifact says what is in it";
       there.insert(file.name);
       continue;
     }

@@ -1,7 +1,7 @@
 /// Fingerprints of small functions.
 #pragma once
 
-#include "runtime/fingerprint.h"
+#include "key/fingerprint.h"
 #include "support/compare.h"
 
 namespace tandem::test {

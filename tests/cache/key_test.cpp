@@ -1,5 +1,5 @@
 // What a key is made of: what changes it, what does not, and that it is the same in every process.
-#include "cache/key.h"
+#include "key/components.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -8,7 +8,7 @@
 #include "cache/children.h"
 #include "cache/fingerprints.h"
 #include "cache/frame.h"
-#include "runtime/option_rows.h"
+#include "key/option_rows.h"
 
 namespace tandem::test {
 namespace {
@@ -57,7 +57,7 @@ TEST(Key, EveryComponentIsPartOfIt) {
   ASSERT_EQ(print.key, cache::key_of(print.components));
   for (size_t i = 0; i < print.components.size(); ++i) {
     Components others = print.components;
-    others[i].hash = cache::sha256(others[i].text + "and more");
+    others[i].hash = sha256(others[i].text + "and more");
     EXPECT_NE(cache::key_of(others), print.key) << others[i].name;
   }
 }
@@ -336,7 +336,7 @@ std::string text_of_sample() {
   std::string text;
   for (const auto& [name, print] : sample()) {
     text += name + ' ' + print.key + ' ' + print.obstacle + '\n';
-    for (const cache::Component& one : print.components) text += "  " + one.name + ' ' + one.hash + ' ' + cache::sha256(one.text) + '\n';
+    for (const cache::Component& one : print.components) text += "  " + one.name + ' ' + one.hash + ' ' + sha256(one.text) + '\n';
   }
   return text;
 }

@@ -250,13 +250,13 @@ struct FromTheGraph final : Backend {
     Tensors run(Tensors&& inputs) override { return eager->run(std::move(inputs)); }
     std::optional<std::vector<uint8_t>> artifact() const override { return std::vector<uint8_t>{1}; }
   };
-  using Told = std::tuple<Part, size_t, size_t, size_t, std::vector<size_t>, std::vector<size_t>, std::string>;
+  using Told = std::tuple<Stage, size_t, size_t, size_t, std::vector<size_t>, std::vector<size_t>, std::string>;
   std::vector<Told> compiled, loaded;
 
   std::string name() const override { return "from the graph"; }
   std::string version() const override { return "1"; }
   std::shared_ptr<Executable> make(const Graph& graph, const CompileContext& context, std::vector<Told>& told) {
-    told.emplace_back(context.part, context.order, context.variant, context.first_tangent, context.static_inputs, context.donated_inputs, graph.hash());
+    told.emplace_back(context.stage, context.order, context.variant, context.first_tangent, context.static_inputs, context.donated_inputs, graph.hash());
     auto code = std::make_shared<Code>();
     code->eager = find_backend("eager")->compile(graph, context);
     return code;

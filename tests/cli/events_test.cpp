@@ -96,13 +96,54 @@ TEST_F(CliEvents, ChromeTrace) {
     EXPECT_TRUE(one["ph"] == "i" || one["dur"] > 0) << one;
     EXPECT_GT(one["ts"], 1e15) << "microseconds since 1970";
     EXPECT_FALSE(one["args"].contains("components"));
+    EXPECT_FALSE(one["args"].contains("text"));
   }
   for (const char* name : {"compile (miss)", "trace", "differentiate", "compile forward", "backward", "saved"}) EXPECT_TRUE(names.contains(name)) << name;
+  const std::string whole = read_file(file);
   std::ofstream(file, std::ios::app) << "{\"event\": \"half";
   EXPECT_EQ(run({"trace", file}), 0) << errors();
   std::ofstream(file, std::ios::app) << "\n";
   EXPECT_EQ(run({"trace", file}), 1);
-  EXPECT_NE(errors().find("line 4 is no event"), std::string::npos) << errors();
+  const auto lines = std::count(whole.begin(), whole.end(), '\n');
+  EXPECT_NE(errors().find("line " + std::to_string(lines + 1) + " is no event"), std::string::npos) << errors();
+}
+
+/// What it has seen of each graph, and of the contract, by what they are.
+std::map<std::string, std::string> texts(const std::vector<Json>& graphs) {
+  std::map<std::string, std::string> found;
+  for (const Json& graph : graphs) found[graph["what"]] = graph["text"];
+  return found;
+}
+
+TEST_F(CliEvents, GraphsAndContractAreSeenOfAHitAsOfAMiss) {
+  compile();
+  const auto missed = texts(events("graph"));
+  fs::remove(file);
+  compile();
+  ASSERT_EQ(events("compile")[0]["state"], "hit");
+  EXPECT_EQ(texts(events("graph")), missed);
+  for (const char* what : {"trace", "joint", "forward", "backward", "contract"}) EXPECT_TRUE(missed.contains(what)) << what;
+  EXPECT_NE(missed.at("backward").find("aten::"), std::string::npos);
+}
+
+TEST_F(CliEvents, AFolderOfDumps) {
+  const fs::path dumps = folder / "dumps";
+  fs::create_directory(dumps);
+  setenv("TANDEM_DUMP", dumps.c_str(), 1);
+  compile();
+  std::map<std::string, std::string> dumped;
+  for (const auto& one : fs::directory_iterator(dumps)) dumped[one.path().filename()] = read_file(one.path());
+  const auto seen = texts(events("graph"));
+  ASSERT_EQ(dumped.size(), seen.size());
+  for (const auto& [what, text] : seen) {
+    const auto same = std::find_if(dumped.begin(), dumped.end(), [&, what = what](const auto& one) { return one.first.ends_with(".signature-0." + what + ".txt"); });
+    ASSERT_NE(same, dumped.end()) << what;
+    EXPECT_EQ(same->second, text);
+  }
+  setenv("TANDEM_DUMP", (folder / "nowhere").c_str(), 1);
+  compile();
+  unsetenv("TANDEM_DUMP");
+  EXPECT_NE(errors().find("TANDEM_DUMP: "), std::string::npos) << errors();
 }
 
 TEST_F(CliEvents, WhyReadsKeysFromAFileOfEvents) {

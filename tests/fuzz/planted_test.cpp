@@ -38,9 +38,9 @@ class Spoilt final : public Backend {
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
     auto inner = find_backend("eager")->compile(change_ ? change_(graph) : graph, context);
     if (!run_) return inner;
-    return boxed([graph, inner, part = context.part, contract = *context.contract, run = run_](Tensors&& inputs) {
+    return boxed([graph, inner, stage = context.stage, contract = *context.contract, run = run_](Tensors&& inputs) {
       CompileContext known;
-      known.part = part;
+      known.stage = stage;
       known.contract = &contract;
       return run(graph, known, *inner, std::move(inputs));
     });
@@ -84,7 +84,7 @@ TEST(Planted, APassThatSwapsAddForSubtract) {
 TEST(Planted, ABackwardThatDropsASign) {
   const fuzz::Report report = search("wrong_backward", {}, [](const Graph& graph, const CompileContext& context, Executable& inner, Tensors&& inputs) {
     Tensors results = inner.run(std::move(inputs));
-    if (context.part == Part::Backward && calls(graph, "neg"))
+    if (context.stage == Stage::Backward && calls(graph, "neg"))
       for (at::Tensor& r : results)
         if (r.defined()) r = r.neg();
     return results;
@@ -94,7 +94,7 @@ TEST(Planted, ABackwardThatDropsASign) {
 
 TEST(Planted, AWriteThatIsNotMade) {
   const fuzz::Report report = search("no_write", {}, [](const Graph&, const CompileContext& context, Executable& inner, Tensors&& inputs) {
-    for (size_t k = 0; k < context.contract->inputs.size() && context.part != Part::Backward; ++k)
+    for (size_t k = 0; k < context.contract->inputs.size() && context.stage != Stage::Backward; ++k)
       if (context.contract->inputs[k].write_kept) inputs[k] = inputs[k].clone();
     return inner.run(std::move(inputs));
   });
@@ -106,7 +106,7 @@ TEST(Planted, AWriteBackOfTheOldValue) {
     Tensors old;
     for (const at::Tensor& t : inputs) old.push_back(t.detach().clone());
     Tensors results = inner.run(std::move(inputs));
-    for (size_t k = 0; k < context.contract->inputs.size() && context.part != Part::Backward; ++k) {
+    for (size_t k = 0; k < context.contract->inputs.size() && context.stage != Stage::Backward; ++k) {
       const InputRole& input = context.contract->inputs[k];
       if (input.data_written && !input.write_kept) results[input.returned] = old[k];
     }
@@ -118,7 +118,7 @@ TEST(Planted, AWriteBackOfTheOldValue) {
 TEST(Planted, EqualOutputsThatBecomeOne) {
   const fuzz::Report report = search("merges", {}, [](const Graph&, const CompileContext& context, Executable& inner, Tensors&& inputs) {
     Tensors results = inner.run(std::move(inputs));
-    for (size_t a = 0; a < results.size() && context.part == Part::Inference; ++a)
+    for (size_t a = 0; a < results.size() && context.stage == Stage::Inference; ++a)
       for (size_t b = 0; b < a; ++b)
         if (results[a].defined() && results[b].defined() && results[a].numel() > 0 && results[a].scalar_type() == results[b].scalar_type() && at::equal(results[a], results[b]))
           results[a] = results[b];
@@ -139,7 +139,7 @@ TEST(Planted, ATangentThatIsWritten) {
   const fuzz::Report report = search("writes_tangent", {}, [](const Graph&, const CompileContext& context, Executable& inner, Tensors&& inputs) {
     const at::Tensor last = inputs.empty() ? at::Tensor() : inputs.back();
     Tensors results = inner.run(std::move(inputs));
-    if (context.part == Part::Backward && last.defined() && last.is_floating_point() && last.is_non_overlapping_and_dense()) at::detach(last).add_(1);
+    if (context.stage == Stage::Backward && last.defined() && last.is_floating_point() && last.is_non_overlapping_and_dense()) at::detach(last).add_(1);
     return results;
   });
   expect_found(report, "tangents of gradient", 1);

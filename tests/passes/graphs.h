@@ -1,9 +1,7 @@
 /// Small graphs for tests, written call by call.
 #pragma once
 
-#include "trace/shapes.h"
-
-#include <tandem/graph.h>
+#include <tandem/build.h>
 
 namespace tandem {
 
@@ -12,29 +10,22 @@ struct GraphWriter {
   Phase phase = Phase::Forward;
 
   /// An input of these sizes in memory of its own; contiguous unless strides are given.
-  Value input(Dims sizes, at::ScalarType dtype = at::kDouble, Dims strides = {}) { return graph.add_input(meta(sizes, dtype, strides)); }
-  Value constant(const at::Tensor& data) {
-    return graph.add_constant(meta(Dims(data.sizes().begin(), data.sizes().end()), data.scalar_type(), Dims(data.strides().begin(), data.strides().end())), data);
-  }
+  Value input(Dims sizes, at::ScalarType dtype = at::kDouble, Dims strides = {}) { return build().input(sizes, dtype, c10::kCPU, strides); }
+  Value constant(const at::Tensor& data) { return build().constant(data); }
 
-  Node& node(const char* op, std::vector<Operand> arguments) {
-    return append_call(graph, find_op(op), std::move(arguments), phase);
-  }
-  Value call(const char* op, std::vector<Operand> arguments) { return std::get<Value>(node(op, std::move(arguments)).results[0]); }
+  Node& node(const char* op, std::vector<Operand> arguments) { return build().node(op, std::move(arguments)); }
+  Value call(const char* op, std::vector<Operand> arguments) { return build().call(op, std::move(arguments)); }
 
+  /// What an input of this kind would be described as.
   TensorMeta meta(const Dims& sizes, at::ScalarType dtype = at::kDouble, Dims strides = {}) {
-    TensorMeta made;
-    made.dtype = dtype;
-    made.sizes = sizes;
-    made.strides = strides;
-    if (strides.size() != sizes.size()) {
-      made.strides.resize(sizes.size());
-      int64_t step = 1;
-      for (size_t i = sizes.size(); i-- > 0; step *= std::max<int64_t>(sizes[i], 1)) made.strides[i] = step;
-    }
+    GraphWriter scratch;
+    TensorMeta made = scratch.graph.meta(scratch.input(sizes, dtype, strides));
     made.storage = graph.fresh_storage();
     return made;
   }
+
+ private:
+  Builder build() { return Builder(graph, phase); }
 };
 
 inline c10::IValue ints(std::vector<int64_t> values) { return c10::IValue(values); }

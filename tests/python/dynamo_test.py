@@ -119,7 +119,7 @@ class Dynamo(unittest.TestCase):
         seen = []
 
         def compiler(graph, context):
-            seen.append(context.part)
+            seen.append(context.stage)
             return graph.run
 
         function = compiled(lambda x: x.sin().cos(), options={"fw_compiler": compiler})

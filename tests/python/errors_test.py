@@ -161,7 +161,7 @@ class Errors(unittest.TestCase):
 
     def test_errors_of_a_compiled_backward_are_tandems(self):
         def bad_compiler(graph, context):
-            return lambda inputs: inputs[:0] if context.part == "backward" else graph.run(inputs)
+            return lambda inputs: inputs[:0] if context.stage == "backward" else graph.run(inputs)
 
         result = tandem.compile(lambda x: x.sin(), fw_compiler=bad_compiler)(self.x)
         with self.assertRaises(tandem.Error):

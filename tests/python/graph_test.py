@@ -50,7 +50,7 @@ class Graphs(unittest.TestCase):
         seen = []
 
         def compiler(graph, context):
-            seen.append((context.part, len(graph)))
+            seen.append((context.stage, len(graph)))
 
             def run(inputs):
                 return graph.run(inputs)

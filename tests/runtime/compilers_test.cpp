@@ -11,14 +11,14 @@ using test::message;
 using test::same_values;
 
 struct Seen {
-  Part part;
+  Stage stage;
   size_t id, nodes;
 };
 
 /// Writes down what it is asked to compile, and leaves the rest to the eager backend.
 Compiler noting(std::vector<Seen>& seen) {
   return [&seen](const Graph& graph, const CompileContext& context) {
-    seen.push_back({context.part, context.graph_id, graph.nodes().size()});
+    seen.push_back({context.stage, context.graph_id, graph.nodes().size()});
     EXPECT_NO_THROW(graph.verify());
     EXPECT_EQ(context.example.size(), graph.inputs().size());
     EXPECT_NE(context.options, nullptr);
@@ -54,9 +54,9 @@ TEST(Compilers, A9_CallsComeInOrderWithOneIdForBothHalves) {
   second({leaf({2}, false)});
   y.sum().backward();
   ASSERT_EQ(seen.size(), 3u);
-  EXPECT_EQ(seen[0].part, Part::Forward);
-  EXPECT_EQ(seen[1].part, Part::Inference);
-  EXPECT_EQ(seen[2].part, Part::Backward);
+  EXPECT_EQ(seen[0].stage, Stage::Forward);
+  EXPECT_EQ(seen[1].stage, Stage::Inference);
+  EXPECT_EQ(seen[2].stage, Stage::Backward);
   EXPECT_EQ(seen[0].id, seen[2].id);
   EXPECT_NE(seen[0].id, seen[1].id);
 }
@@ -83,15 +83,15 @@ TEST(Compilers, BackwardAndInferenceFallBackToTheForwards) {
   fast({leaf({2})})[0].sum().backward();
   fast({leaf({2}, false)});
   ASSERT_EQ(seen.size(), 3u);
-  EXPECT_EQ(seen[1].part, Part::Backward);
-  EXPECT_EQ(seen[2].part, Part::Inference);
+  EXPECT_EQ(seen[1].stage, Stage::Backward);
+  EXPECT_EQ(seen[2].stage, Stage::Inference);
 }
 
 TEST(Compilers, CapturesAreToldToBeStatic) {
   std::vector<size_t> positions;
   torch::nn::Linear model(3, 3);
   Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; }, {.fw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
-                                                                             if (context.part == Part::Forward) positions = context.static_inputs;
+                                                                             if (context.stage == Stage::Forward) positions = context.static_inputs;
                                                                              return find_backend("eager")->compile(graph, context);
                                                                            })});
   fast({leaf({2, 3})})[0].sum().backward();

@@ -1,4 +1,6 @@
 // What compilers are told, and what is made true of the code that they return.
+#include <tandem/build.h>
+
 #include "compile/guarded.h"
 #include "runtime/compare.h"
 
@@ -27,10 +29,10 @@ TEST(Compilers, AreToldSignatureOrderAndVariant) {
   (out[0].sum() + out[1].sum()).backward({}, /*retain_graph=*/true);
   torch::autograd::grad({out[0].sum()}, {a}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0].sum().backward();
   fast({leaf({3}), leaf({3})});
-  std::vector<std::tuple<Part, size_t, size_t, size_t>> seen;
-  for (const CompileContext& context : told) seen.emplace_back(context.part, context.signature, context.order, context.variant);
-  const std::vector<std::tuple<Part, size_t, size_t, size_t>> expected = {
-      {Part::Forward, 0, 1, 0}, {Part::Backward, 0, 1, 0}, {Part::Backward, 0, 1, 1}, {Part::Backward, 0, 2, 0}, {Part::Backward, 0, 2, 0}, {Part::Forward, 1, 1, 0}};
+  std::vector<std::tuple<Stage, size_t, size_t, size_t>> seen;
+  for (const CompileContext& context : told) seen.emplace_back(context.stage, context.signature, context.order, context.variant);
+  const std::vector<std::tuple<Stage, size_t, size_t, size_t>> expected = {
+      {Stage::Forward, 0, 1, 0}, {Stage::Backward, 0, 1, 0}, {Stage::Backward, 0, 1, 1}, {Stage::Backward, 0, 2, 0}, {Stage::Backward, 0, 2, 0}, {Stage::Forward, 1, 1, 0}};
   EXPECT_EQ(seen, expected);
   for (const CompileContext& context : told) EXPECT_EQ(context.device, c10::Device(c10::kCPU));
 }
@@ -95,11 +97,48 @@ TEST(Compilers, StridesThatCannotBeMadeTheGraphsAreRefusedByName) {
   EXPECT_EQ(refusal({.sizes = {2, 3}, .strides = {1, 1}}), "backend odd chose the strides of output 0, which holds elements in several places");
 }
 
+TEST(Compilers, PassesOfABackendRunOnTheGraphsOfItsStages) {
+  struct Picky : Backend {
+    mutable std::vector<Stage> asked;
+    std::string name() const override { return "picky"; }
+    std::string version() const override { return "1"; }
+    std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override { return find_backend("eager")->compile(graph, context); }
+    std::vector<Pass> passes(Stage stage) const override {
+      return {{[this, stage](Graph graph) {
+        asked.push_back(stage);
+        if (breaks == stage) graph.set_outputs({});
+        return graph;
+      }, "picky pass", "1"}};
+    }
+    std::optional<Stage> breaks;
+  };
+  auto picky = std::make_shared<Picky>();
+  register_backend(picky);
+  auto train = [] { Compiled([](const Tensors& in) { return Tensors{in[0].sin()}; }, {.backend = "picky"})({leaf({2})})[0].backward(torch::ones({2})); };
+  train();
+  EXPECT_EQ(picky->asked, (std::vector<Stage>{Stage::Joint, Stage::Forward, Stage::Backward}));
+  for (Stage stage : {Stage::Joint, Stage::Forward, Stage::Backward}) {
+    picky->breaks = stage;
+    EXPECT_TRUE(contains(message<Error>(train), "the pass 'picky pass' broke a graph")) << int(stage);
+  }
+}
+
+TEST(Compilers, ADecompositionIsWrittenWithTheBuilder) {
+  const Decomposition squares = {[](Graph& graph, const Node& node) {
+    Builder build(graph, node.phase);
+    const Value x = std::get<Value>(node.arguments[0]), doubled = build.call("aten::add.Tensor", {x, x});
+    return std::vector<Value>{build.call("aten::mul.Tensor", {doubled, doubled})};
+  }, "squares", "1"};
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].t().sin()}; }, {.decompositions = DecompositionTable{{"aten::sin", squares}}});
+  const at::Tensor x = torch::randn({2, 3});
+  EXPECT_TRUE(same_values(fast({x})[0], (x + x).t() * (x + x).t()));
+}
+
 TEST(Compilers, WhatTheyCallOfAtenLeavesNoHistory) {
   auto compiler = [](const Graph& graph, const CompileContext& context) {
     return boxed([=](Tensors&& in) -> Tensors {
       EXPECT_FALSE(torch::GradMode::is_enabled());
-      if (context.part == Part::Backward) return graph.run(std::move(in));
+      if (context.stage == Stage::Backward) return graph.run(std::move(in));
       Tensors made = graph.run(Tensors(in));
       made[0] = in[0] * 2;
       EXPECT_FALSE(made[0].requires_grad());

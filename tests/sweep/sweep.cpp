@@ -2,7 +2,7 @@
 #include "sweep.h"
 
 #include "run.h"
-#include "trace/shapes.h"
+#include "shapes/shapes.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>

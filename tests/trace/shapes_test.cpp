@@ -1,7 +1,7 @@
-#include "trace/rules/rules.h"
+#include "shapes/rules/rules.h"
 #include "trace/shape_samples.h"
-#include "trace/shapes.h"
-#include "trace/stand_in.h"
+#include "shapes/shapes.h"
+#include "shapes/stand_in.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,91 @@
+/// One order of differentiation of a compiled function: the code that computes it, what that saves, and the backwards that read it.
+#pragma once
+
+#include <tandem/compiled.h>
+
+#include "aot/joint.h"
+#include "cache/record.h"
+#include "compile/by_variant.h"
+#include "compile/compilation.h"
+#include "compile/leftovers.h"
+
+namespace tandem {
+
+/// A backward with its code.
+struct BackwardCode : BackwardRecord {
+  std::shared_ptr<Executable> code;
+  std::vector<size_t> given_up;              ///< saved values that nothing can ask for once this backward was the last through its nodes
+};
+
+/// An order of differentiation that can be run, and grows as backwards and orders above it are asked for.
+class Derivative {
+ public:
+  /// The first order, not split yet.
+  Derivative(Compilation& compilation, Order order);
+  /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would throw under create_graph.
+  Derivative(const Derivative& below, const BackwardVariant& variant);
+
+  /// An order as it was stored, the first, or one above `below`; throws Error when its code cannot be loaded.
+  Derivative(Compilation& compilation, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+  Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+
+  /// What is to be stored of it, with the code that it names; nothing when some code has no bytes.
+  std::optional<cache::StoredOrder> stored(std::map<std::string, std::string>& artifacts) const;
+
+  /// Splits the recorded joint graph and compiles its forward. With `error` there is no backward, and asking for one throws it.
+  void split(Joint joint, std::exception_ptr error);
+
+  /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's backward would throw.
+  const BackwardCode& backward(const BackwardVariant& variant);
+  /// The same backward with a derivative of its own.
+  Derivative& next(const BackwardVariant& variant);
+
+  /// From the program's inputs on.
+  const Joint& joint() const;
+  const OrderRecord& record() const { return record_; }
+  size_t saved_count() const { return record_.halves.saved.size(); }
+  /// For ByVariant.
+  const BackwardVariant& variant() const { return record_.variant; }
+
+  std::shared_ptr<Executable> forward;
+
+  /// Saved values that live in the memory of a graph input or of a result, and so share its version.
+  struct SharedVersion {
+    size_t saved, owner;
+    bool of_input;
+  };
+  std::vector<SharedVersion> shared_versions;
+
+  /// What these backwards, the last ones through their nodes, leave of `saved` to nobody.
+  std::vector<size_t> given_up(const std::vector<Between>& done, const std::vector<size_t>& saved) const;
+  /// Whether eager refuses another one behind them.
+  bool refuse(const std::vector<Between>& done, const Between& next) const { return leftovers_ && leftovers_->refuse(done, next); }
+
+ private:
+  Joint with_passes(Joint joint) const;
+  void partition(const Joint& joint, std::vector<Value> must_save);
+  std::vector<Value> missing_for_next_order() const;
+  void find_shared_versions();
+  void find_leftovers();
+  BackwardCode compile_backward(const BackwardVariant& variant);
+  CodePlace forward_place() const;
+  CodePlace backward_place(const std::vector<size_t>& saved, size_t variant) const;
+
+  void restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+  /// Of a stored order above the first it is recorded when something asks for it.
+  const Order& order() const;
+
+  Compilation& compilation_;
+  const Derivative* below_ = nullptr;        ///< none of the first order
+  const size_t number_;                      ///< 1 for the first order
+  mutable std::optional<Order> order_;
+  OrderRecord record_;
+  std::exception_ptr error_;
+  mutable Joint joint_;                      ///< empty while it is packed
+  mutable cache::PackedJoint packed_;
+  std::optional<Leftovers> leftovers_;       ///< of the first order, where it has a backward
+  ByVariant<BackwardCode> backwards_;
+  ByVariant<Derivative> above_;
+};
+
+}  // namespace tandem

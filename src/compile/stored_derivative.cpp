@@ -1,0 +1,78 @@
+// A derivative to what the cache stores of it, and back.
+#include "compile/derivative.h"
+
+#include "base/log.h"
+#include "base/sha256.h"
+
+namespace tandem {
+namespace {
+
+/// The name under which the code of a graph is kept among the artifacts: none for code of a user's own compiler, which is asked again when it is needed. Nothing when the code has no bytes.
+std::optional<std::string> keep_code(const Executable& code, bool own_compiler, std::map<std::string, std::string>& artifacts) {
+  if (own_compiler) return std::string();
+  auto bytes = code.artifact();
+  if (!bytes) return std::nullopt;
+  std::string payload(bytes->begin(), bytes->end());
+  std::string name = sha256(payload);
+  artifacts.emplace(name, std::move(payload));
+  return name;
+}
+
+}  // namespace
+
+std::optional<cache::StoredOrder> Derivative::stored(std::map<std::string, std::string>& artifacts) const {
+  cache::StoredOrder stored{record_};
+  stored.joint = packed_.bytes.empty() ? cache::pack(joint_) : packed_;
+  auto code = keep_code(*forward, compilation_.toolchain.is_of_own_compiler(forward_place().stage), artifacts);
+  if (!code) return std::nullopt;
+  stored.artifact = std::move(*code);
+  for (const auto& backward : backwards_.all()) {
+    code = keep_code(*backward->code, compilation_.toolchain.is_of_own_compiler(Stage::Backward), artifacts);
+    if (!code) return std::nullopt;
+    stored.backwards.push_back({*backward, std::move(*code)});
+  }
+  for (const auto& above : above_.all()) {
+    auto order = above->stored(artifacts);
+    if (!order) return std::nullopt;
+    stored.above.push_back(std::move(*order));
+  }
+  return stored;
+}
+
+Derivative::Derivative(Compilation& compilation, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
+    : compilation_(compilation), number_(1), order_(std::move(order)) {
+  restore(stored, artifacts);
+}
+
+Derivative::Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
+    : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1) {
+  restore(stored, artifacts);
+}
+
+void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts) {
+  auto load = [&](const std::string& artifact, const Graph& graph, const CodePlace& place) {
+    const auto bytes = artifacts.find(artifact);
+    return compilation_.toolchain.load(bytes == artifacts.end() ? nullptr : &bytes->second, graph, place);
+  };
+  record_ = stored;
+  packed_ = stored.joint;
+  if (is_observed("joint")) observe(compilation_.toolchain.sight("joint", number_), joint().graph);
+  find_shared_versions();
+  if (number_ == 1 && !record_.halves.backward.empty()) find_leftovers();
+  forward = load(stored.artifact, record_.halves.forward, forward_place());
+  for (const cache::StoredBackward& backward : stored.backwards) {
+    auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.all().size()));
+    backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward, std::move(code), given_up({asked_of(backward.variant)}, backward.saved)}));
+  }
+  for (const cache::StoredOrder& order : stored.above) above_.add(std::make_unique<Derivative>(*this, order, artifacts));
+}
+
+const Joint& Derivative::joint() const {
+  if (!packed_.bytes.empty()) {
+    joint_ = cache::unpack(packed_);
+    packed_.bytes.clear();
+  }
+  return joint_;
+}
+
+}  // namespace tandem

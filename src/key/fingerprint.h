@@ -1,0 +1,20 @@
+/// Everything that can change the code of a traced call, as the components of a key.
+#pragma once
+
+#include <tandem/options.h>
+
+#include "aot/traced.h"
+#include "key/components.h"
+
+namespace tandem {
+
+struct Fingerprint {
+  cache::Components components;
+  std::string key;                           ///< of the components; empty where a constant of the trace has no hash, or is too large to have one made; then there is an obstacle
+  std::string obstacle;                      ///< why code for this call is not cached, as the end of a sentence; empty when it can be
+};
+
+/// To be asked between planning and differentiating, on the thread that traced, while the tracer holds the real inputs. Never throws for what a program does.
+Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& options);
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+#include <tandem/build.h>
+
+#include <c10/util/strides.h>
+
+namespace tandem {
+
+Value Builder::input(at::IntArrayRef sizes, at::ScalarType dtype, c10::Device device, at::IntArrayRef strides) {
+  TensorMeta meta{.dtype = dtype, .device = device};
+  meta.sizes.assign(sizes.begin(), sizes.end());
+  const auto contiguous = c10::contiguous_strides(sizes);
+  const at::IntArrayRef given = strides.size() == sizes.size() ? strides : at::IntArrayRef(contiguous);
+  meta.strides.assign(given.begin(), given.end());
+  meta.storage = graph_.fresh_storage();
+  return graph_.add_input(std::move(meta));
+}
+
+Value Builder::constant(const at::Tensor& data) {
+  TensorMeta meta{.dtype = data.scalar_type(), .device = data.device()};
+  meta.sizes.assign(data.sizes().begin(), data.sizes().end());
+  meta.strides.assign(data.strides().begin(), data.strides().end());
+  meta.storage = graph_.fresh_storage();
+  return graph_.add_constant(std::move(meta), data);
+}
+
+}  // namespace tandem
