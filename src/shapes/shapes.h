@@ -50,7 +50,7 @@ bool shapes_are_asked();
 /// The same for such a call; false when it has nothing to do with metas.
 bool infer_inner_shapes(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
-/// A fake of the same geometry on the same storage that shares nothing else.
+/// A meta of the same geometry on the same storage that shares nothing else.
 at::Tensor alias_meta(const at::Tensor& meta);
 
 /// Describes a meta tensor that stands for one on `device`; `storage` is left at -1.
