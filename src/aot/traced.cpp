@@ -9,6 +9,7 @@
 #include "base/counters.h"
 #include "base/history.h"
 #include "base/host.h"
+#include "graph/uses.h"
 #include "ops/facts.h"
 #include "trace/boundaries.h"
 #include "trace/custom_edges.h"
@@ -286,16 +287,10 @@ bool has_own_code(const Traced& traced) {
 }
 
 std::string describe_kept(const Traced& traced) {
-  const Graph& graph = traced.tracer->graph();
-  const Value value = traced.kept[0]->value;
   std::string text = "a tensor of sizes [";
   for (int64_t size : traced.kept[0]->sizes()) text += (text.back() == '[' ? "" : ", ") + std::to_string(size);
   text += "]";
-  for (const Node& node : graph.nodes()) {
-    bool made_here = false;
-    for_each_result(node, [&](Value result) { made_here = made_here || result == value; });
-    if (made_here) return text + ", made by " + full_name(node.op) + (node.location.empty() ? "" : " at " + node.location);
-  }
+  if (const Node* maker = maker_of(traced.tracer->graph(), traced.kept[0]->value)) return text + ", made by " + full_name(maker->op) + (maker->location.empty() ? "" : " at " + maker->location);
   return text + ", which it was given";
 }
 

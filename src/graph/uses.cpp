@@ -9,6 +9,15 @@ std::vector<int32_t> makers(const Graph& graph) {
   return found;
 }
 
+const Node* maker_of(const Graph& graph, Value value) {
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    bool made_here = false;
+    for_each_result(*node, [&](Value result) { made_here = made_here || result == value; });
+    if (made_here) return &*node;
+  }
+  return nullptr;
+}
+
 std::vector<int32_t> read_counts(const Graph& graph) {
   std::vector<int32_t> counts(graph.value_count(), 0);
   for (const Node& node : graph.nodes()) for_each_argument(node, [&](Value v) { ++counts[v.id]; });

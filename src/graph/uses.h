@@ -11,6 +11,8 @@ constexpr int32_t no_node = -1;
 
 /// Which node makes it; no_node for inputs, constants and what is not there.
 std::vector<int32_t> makers(const Graph& graph);
+/// The node that makes this one, or null.
+const Node* maker_of(const Graph& graph, Value value);
 /// How often it is read, by nodes and as an output.
 std::vector<int32_t> read_counts(const Graph& graph);
 /// The last node that reads it; the graph's outputs are read behind the last node. no_node: nothing does.

@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <mutex>
-#include <shared_mutex>
 
 #include "backends/registry.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "runtime/entries.h"
 #include "runtime/novelty.h"
 #include "runtime/wrappers.h"
 #include "trace/watcher.h"
@@ -20,7 +20,7 @@ namespace detail {
 class Function {
  public:
   Function(Program program, Options options, std::vector<std::string> argument_names, Namer name_capture)
-      : program_(std::move(program)), options_(std::move(options)), argument_names_(std::move(argument_names)), name_capture_(std::move(name_capture)), id_(next_id++) {
+      : program_(std::move(program)), options_(std::move(options)), argument_names_(std::move(argument_names)), name_capture_(std::move(name_capture)), id_(next_id++), entries_(options_.max_signatures) {
     if (!program_) throw Error("compile was given an empty function");
     if (options_.cudagraphs) throw UnsupportedError("Options::cudagraphs is not available in this version; leave it false");
     if (options_.memory_budget < 0 || options_.memory_budget > 1) throw Error("Options::memory_budget must lie between 0 and 1");
@@ -61,17 +61,11 @@ class Function {
     return print.key;
   }
 
-  void forget() {
-    std::unique_lock lock(mutex_);
-    entries_.clear();
-  }
+  void forget() { entries_.clear(); }
 
  private:
-  /// What fits a call, with what the call reaches held for as long as it lasts.
-  struct Found {
-    std::shared_ptr<Entry> entry;
-    Tensors reached;
-    std::optional<Returned> replayed;        ///< the results, where the call has happened already
+  struct Found : FoundEntry {
+    std::optional<Returned> replayed = {};   ///< the results, where the call has happened already
   };
 
   Returned run_uncompiled(const std::string& reason, bool looks_at_data, const Tensors& arguments) {
@@ -143,102 +137,38 @@ class Function {
   Found find_or_compile(const Tensors& arguments, bool runs) {
     const Modes modes = Modes::now();
     const Watched watched = watch_modules(options_.watch);
-    if (Found found = find(arguments, watched, modes); found.entry && !found.entry->gets_second_chance) return found;
+    if (FoundEntry found = entries_.find(arguments, watched, modes); found.entry && !found.entry->gets_second_chance) return {std::move(found)};
     std::lock_guard compiling(compile_mutex_);
-    Found found = find(arguments, watched, modes);
-    if (found.entry && !found.entry->gets_second_chance) return found;
-    if (!found.entry)
-      if (Found other = find_with_other_gradients(arguments, watched, modes); other.entry) return other;
+    FoundEntry found = entries_.find(arguments, watched, modes);
+    if (found.entry && !found.entry->gets_second_chance) return {std::move(found)};
+    if (!found.entry) {
+      auto does_the_same = [&](Entry& entry) { return entry.difference_from(program_, arguments, known_leaves()).empty(); };
+      if (FoundEntry other = entries_.find_with_other_gradients(arguments, watched, modes, does_the_same); other.entry) return {std::move(other)};
+    }
     refuse_fakes(arguments);
     say_what_changed(arguments, watched);
-    if (runs && !found.entry && !options_.must_compile && !novelty_.is_worth_compiling(Signature::hash_of(arguments, watched, modes), count_unpaid())) return {};
+    if (runs && !found.entry && !options_.must_compile && !novelty_.is_worth_compiling(Signature::hash_of(arguments, watched, modes), entries_.count_unpaid())) return {};
     const Tensors leaves = known_leaves();
     auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, leaves, id_, signatures_++, false, runs, found.entry != nullptr, found.entry && !std::exchange(has_said_where_, true)}, arguments);
     auto replayed = std::exchange(entry->replayed, std::nullopt);
-    keep(entry, found.entry);
+    if (entries_.keep(entry, found.entry)) warn_of_evictions();
     auto reached = entry->reach(arguments);
     if (!reached) throw Error(shown_name() + ": a tensor that the function captured was gone before its first call; keep it alive");
-    return {std::move(entry), std::move(*reached), std::move(replayed)};
-  }
-
-  Found find(const Tensors& arguments, const Watched& watched, const Modes& modes) {
-    std::shared_lock lock(mutex_);
-    for (const auto& entry : entries_) {
-      auto reached = entry->reach(arguments);
-      if (!reached || !entry->signature.matches(arguments, *reached, watched, modes)) continue;
-      if (entry != entries_.front()) promote_.store(true, std::memory_order_relaxed);
-      auto found = entry;
-      lock.unlock();
-      if (promote_.exchange(false, std::memory_order_relaxed)) move_to_front(found);
-      return {std::move(found), std::move(*reached)};
-    }
-    return {};
-  }
-
-  /// One whose program does the same whether the leaves have gradients or not; asked once for each way in which they have.
-  Found find_with_other_gradients(const Tensors& arguments, const Watched& watched, const Modes& modes) {
-    const auto entries = [&] {
-      std::shared_lock lock(mutex_);
-      return entries_;
-    }();
-    for (const auto& entry : entries) {
-      auto reached = entry->reach(arguments);
-      if (!reached || !entry->reason_to_run_as_it_is().empty() || !entry->signature.matches_but_for_gradients(arguments, *reached, watched, modes)) continue;
-      if (!entry->difference_from(program_, arguments, known_leaves()).empty()) return {};
-      std::unique_lock lock(mutex_);
-      entry->signature.accept_gradients(*reached, watched);
-      return {entry, std::move(*reached), {}};
-    }
-    return {};
-  }
-
-  void move_to_front(const std::shared_ptr<Entry>& entry) {
-    std::unique_lock lock(mutex_);
-    auto at = std::find(entries_.begin(), entries_.end(), entry);
-    if (at != entries_.end()) std::rotate(entries_.begin(), at, at + 1);
-  }
-
-  static bool is_unpaid(const Entry& entry) { return entry.eager_reason.empty() && entry.calls() < Novelty::pays_after; }
-
-  /// Entries that died before they paid count as long as no other one has paid since.
-  size_t count_unpaid() {
-    std::shared_lock lock(mutex_);
-    const size_t unpaid = size_t(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return is_unpaid(*entry); }));
-    return unpaid + (unpaid < entries_.size() ? lost_ / 2 : lost_);
+    return {{std::move(entry), std::move(*reached)}, std::move(replayed)};
   }
 
   /// What a trace may find cleared before it comes to it.
-  Tensors known_leaves() {
-    Tensors leaves;
-    std::shared_lock lock(mutex_);
-    for (const auto& entry : entries_) entry->add_leaves(leaves);
+  Tensors known_leaves() const {
+    Tensors leaves = entries_.leaves();
     for (const auto& root : options_.watch)
       for (const at::Tensor& parameter : root->parameters()) leaves.push_back(parameter);
     return leaves;
   }
 
-  void keep(std::shared_ptr<Entry> entry, const std::shared_ptr<Entry>& replaced) {
-    std::unique_lock lock(mutex_);
-    std::erase_if(entries_, [&](const auto& old) {
-      const bool dies = old == replaced || !old->captures_are_alive();
-      lost_ += dies && is_unpaid(*old);
-      return dies;
-    });
-    entries_.insert(entries_.begin(), std::move(entry));
-    if (!are_too_many()) return;
-    while (are_too_many()) {
-      entries_.pop_back();
-      count("signature_evicted");
-    }
+  void warn_of_evictions() {
     if (!std::exchange(warned_, true))
-      warn(shown_name() + ": more than " + std::to_string(options_.max_signatures) + " signatures, or than " + std::to_string(most_bytes >> 20) +
-           " MiB of them; the least recently used are dropped. What keeps changing: " + last_change_);
-  }
-
-  bool are_too_many() const {
-    size_t bytes = 0;
-    for (const auto& entry : entries_) bytes += entry->approximate_bytes();
-    return entries_.size() > options_.max_signatures || (bytes > most_bytes && entries_.size() > 1);
+      warn(shown_name() + ": more than " + std::to_string(options_.max_signatures) + " signatures, or than " + std::to_string(Entries::most_bytes >> 20) +
+           " MiB of them; the least recently used are dropped. What keeps changing: " + last_change());
   }
 
   static void refuse_fakes(const Tensors& arguments) {
@@ -248,29 +178,24 @@ class Function {
   }
 
   void say_what_changed(const Tensors& arguments, const Watched& watched) {
-    std::string change;
-    {
-      std::shared_lock lock(mutex_);
-      if (entries_.empty()) return;
-      const Entry& last = *entries_.front();
-      auto reached = last.reach(arguments);
-      change = reached                     ? last.signature.difference(arguments, *reached, watched, last.names)
-               : last.captures_are_alive() ? "other tensors share memory than before"
-                                           : "a captured tensor was replaced";
-    }
+    const std::shared_ptr<Entry> last = entries_.last();
+    if (!last) return;
+    auto reached = last->reach(arguments);
+    std::string change = reached                      ? last->signature.difference(arguments, *reached, watched, last->names)
+                         : last->captures_are_alive() ? "other tensors share memory than before"
+                                                      : "a captured tensor was replaced";
     if (logs("signature")) log("signature", shown_name() + ": traced again: " + change);
-    std::unique_lock lock(mutex_);
+    std::lock_guard lock(change_mutex_);
     last_change_ = std::move(change);
   }
 
   std::string last_change() {
-    std::shared_lock lock(mutex_);
+    std::lock_guard lock(change_mutex_);
     return last_change_;
   }
 
   std::string shown_name() const { return options_.name.empty() ? "function " + std::to_string(id_) : options_.name; }
 
-  static constexpr size_t most_bytes = size_t(512) << 20;
   static inline std::atomic<size_t> next_id = 0;
   Program program_;
   Options options_;
@@ -278,16 +203,14 @@ class Function {
   Namer name_capture_;
   size_t id_;
   size_t signatures_ = 0;                                ///< that were traced so far; used while compile_mutex_ is held
-  std::shared_mutex mutex_;
   std::mutex compile_mutex_;
-  std::vector<std::shared_ptr<Entry>> entries_;          ///< most recently used first
-  std::atomic<bool> promote_ = false;
+  Entries entries_;
   Novelty novelty_;                                      ///< used while compile_mutex_ is held
   bool has_said_where_ = false;                          ///< where the first tensor that it keeps was made
-  size_t lost_ = 0;                                      ///< entries that died before they paid
   bool warned_ = false;
   std::atomic<bool> warned_uncompiled_ = false;
   std::atomic<size_t> uncompiled_calls_ = 0;
+  std::mutex change_mutex_;
   std::string last_change_;
 };
 

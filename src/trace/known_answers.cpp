@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "graph/uses.h"
+
 namespace tandem {
 namespace {
 
@@ -11,15 +13,6 @@ struct Outside {
 };
 
 const std::map<std::string, Outside> comparisons = {{"aten::lt", {false, true}}, {"aten::le", {false, true}}, {"aten::gt", {true, false}}, {"aten::ge", {true, false}}};
-
-const Node* maker_of(const Graph& record, Value value) {
-  for (auto node = record.nodes().rbegin(); node != record.nodes().rend(); ++node) {
-    bool made_here = false;
-    for_each_result(*node, [&](Value result) { made_here = made_here || result == value; });
-    if (made_here) return &*node;
-  }
-  return nullptr;
-}
 
 bool lies_between_0_and_1(const Graph& record, Value value) {
   const Node* maker = maker_of(record, value);

@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-/// The steps of recording it, each a function; those that refuse a call which is not compiled are in refusals.cpp.
+/// The steps of recording it, each a function: what it is given in record_arguments.cpp, what it makes in record_results.cpp, what refuses a call that is not compiled in refusals.cpp.
 class RecordedCall {
  public:
   RecordedCall(Tracer& tracer, const c10::OperatorHandle& op, torch::jit::Stack& stack, bool autograd_sees_kernel)

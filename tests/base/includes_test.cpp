@@ -57,4 +57,12 @@ TEST(Includes, AnEdgeThatIsTurnedRoundIsSeen) {
   EXPECT_FALSE(edges_against(order, root / "src").empty());
 }
 
+TEST(Sources, AreFilesOfAtMost300Lines) {
+  for (const auto& file : fs::recursive_directory_iterator(root / "src"))
+    if (file.is_regular_file()) {
+      const std::string text = text_of(file.path());
+      EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 300) << file.path();
+    }
+}
+
 }  // namespace
