@@ -80,6 +80,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   virtual std::string version() const = 0;
+  /// Code for a graph; a random node with a `Node::state` must draw from that, as Graph::run does.
   virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
   /// Which decompositions it wants to see applied first.
   virtual DecompositionTable decompositions() const { return {}; }

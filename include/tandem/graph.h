@@ -59,6 +59,10 @@ struct Node {
   std::vector<std::pair<Value, Value>> writes;
   Phase phase = Phase::Forward;
   std::string location;                  ///< file:line in the user's program, where it was asked for
+  /// Of a random node: the generator's state that it draws from. The live generator is left alone then, and the
+  /// node is a function of what it reads like any other. None: it draws from the live generator.
+  Value state = {};
+  Value next_state = {};                 ///< the state that its draw leaves behind, where somebody asks for that
 };
 
 /// Calls `visit(Value)` for every tensor in an operand, nones left out.
@@ -74,13 +78,15 @@ void for_each_value(const Operand& operand, Visit&& visit) {
 template <class Visit>
 void for_each_argument(const Node& node, Visit&& visit) {
   for (const Operand& a : node.arguments) for_each_value(a, visit);
+  if (node.state) visit(node.state);
 }
-/// Every tensor a node makes: its results, then the values its written arguments hold afterwards.
+/// Every tensor a node makes: its results, then the values its written arguments hold afterwards, then the next state.
 template <class Visit>
 void for_each_result(const Node& node, Visit&& visit) {
   for (const Operand& r : node.results) for_each_value(r, visit);
   for (const auto& [before, after] : node.writes)
     if (after != before) visit(after);
+  if (node.next_state) visit(node.next_state);
 }
 /// Replaces every tensor in an operand by `map(Value) -> Value`, nones left alone.
 template <class Map>
@@ -91,6 +97,12 @@ void map_values(Operand& operand, Map&& map) {
     for (Value& v : *list)
       if (v) v = map(v);
   }
+}
+/// Replaces every tensor that a node reads.
+template <class Map>
+void map_arguments(Node& node, Map&& map) {
+  for (Operand& a : node.arguments) map_values(a, map);
+  if (node.state) node.state = map(node.state);
 }
 
 /// A value type: copying it copies the program; tensors that are constants of the program are shared.

@@ -32,6 +32,13 @@ using Partitioner = Named<Partition(const Joint&, const PartitionContext&)>;
 /// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved.
 Partition partition_default(const Joint& joint, const PartitionContext& context = {});
 
+/// The least is saved: what the backward reads is computed again from the primals wherever that gives the same, and random
+/// numbers are drawn again from the generator's state. It does so from copies of the primals, which the caller may write.
+Partition partition_recompute_all(const Joint& joint, const PartitionContext& context = {});
+
+/// The most is saved: every value of the forward in memory that nobody else has, and what the backward reads.
+Partition partition_save_all(const Joint& joint, PartitionContext context = {});
+
 /// Throws Error that names the partitioner unless these are well formed halves of the joint graph, as `Partition` describes them, and save what must be saved.
 void verify(const Partition& halves, const Joint& joint, const PartitionContext& context, const std::string& partitioner);
 

@@ -19,7 +19,7 @@ void Functionalizer::rewrite(const Node& node) {
 
 void Functionalizer::copy_node(const Node& node) {
   Node copy = node;
-  for (Operand& argument : copy.arguments) map_values(argument, [&](Value v) { return read(v); });
+  map_arguments(copy, [&](Value v) { return read(v); });
   for_each_result(copy, [&](Value made) { define(made); });
   emit(std::move(copy));
 }
@@ -139,6 +139,8 @@ void Functionalizer::rewrite_on_clones(const Node& node) {
     });
   }
   for (const Operand& result : copy.results) for_each_value(result, [&](Value made) { define(made); });
+  if (copy.state) copy.state = read(copy.state);
+  if (copy.next_state) define(copy.next_state);
   auto writes = copy.writes;
   emit(std::move(copy));
   for (size_t i = 0; i < writes.size(); ++i) {

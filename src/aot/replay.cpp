@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/generators.h"
+#include "graph/draws.h"
+#include "ops/generator_state.h"
 #include "base/log.h"
 #include "graph/boxing.h"
 
@@ -36,7 +38,10 @@ class Replay {
       auto passed = std::find_if(passed_.begin(), passed_.end(), [value = before](const auto& one) { return one.first == value; });
       at(after) = passed == passed_.end() ? at(before) : passed->second;   // a list may name a tensor twice, which has another value from its first write on
     }
+    std::optional<DrawsFromState> draws;
+    if (node.state) draws.emplace(drawn_on(graph_, node), at(node.state));
     node.op.callBoxed(stack);
+    if (node.next_state) at(node.next_state) = draws->state();
     for (size_t r = 0; r < node.results.size(); ++r) take(node.results[r], std::move(stack[r]));
   }
 

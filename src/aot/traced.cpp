@@ -217,7 +217,7 @@ Traced trace_once(const detail::Program& program, const Tensors& arguments, cons
   traced.arguments = tracer.add_arguments(arguments);
   tracer.remember_gradients(request.leaves);
   const BasesOfArguments bases(arguments);
-  SeedWatch seeds(arguments);
+  SeedWatch seeds(arguments, tracer.draws());
   tracer.ask_for_seeds(&seeds);
   try {
     run_traced(program, traced);

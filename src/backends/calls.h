@@ -32,6 +32,9 @@ struct CallSite {
   std::vector<ArgumentSlot> arguments = {};
   std::vector<ResultSlot> results = {};
   std::vector<std::pair<TensorSlot, int32_t>> writes = {};   ///< a written argument and the register that it is from then on
+  std::optional<c10::Device> draws_on = {};                  ///< it draws from a state, of a generator of this device
+  TensorSlot state = {};
+  int32_t next_state = -1;                                   ///< the register that takes the state behind the draw
 };
 
 class Call {
@@ -46,6 +49,9 @@ std::unique_ptr<Call> make_boxed_call(CallSite site);
 
 /// A call with the operator's C++ signature, its constants unpacked ahead; null where the signature has no row.
 std::unique_ptr<Call> make_unboxed_call(const CallSite& site);
+
+/// `call`, which was made of this site, drawing from the site's state.
+std::unique_ptr<Call> make_replayed_call(std::unique_ptr<Call> call, const CallSite& site);
 
 /// aten::add.Tensor into the memory of its argument `into` (0 or 1), where at run time nobody else holds it.
 std::unique_ptr<Call> make_accumulating_call(const CallSite& site, size_t into);

@@ -1,6 +1,7 @@
 #include "backends/interpreter.h"
 
 #include "backends/accumulate.h"
+#include "graph/draws.h"
 #include "graph/uses.h"
 #include "ops/facts.h"
 
@@ -36,6 +37,7 @@ class Program::Builder {
  private:
   static std::unique_ptr<Call> make_call(CallSite site, std::optional<size_t> into) {
     if (into) return make_accumulating_call(site, *into);
+    if (site.draws_on) return make_replayed_call(make_boxed_call(site), site);
     if (auto unboxed = make_unboxed_call(site)) return unboxed;
     return make_boxed_call(std::move(site));
   }
@@ -43,10 +45,20 @@ class Program::Builder {
   CallSite bind(const Node& node, int32_t index) {
     CallSite site{node.op};
     for (const Operand& argument : node.arguments) site.arguments.push_back(bind_argument(argument));
+    if (node.state) bind_state(site, node);
     mark_last_reads(site, index);
     for (const auto& [before, after] : node.writes) bind_write(site, before, after);
     for (const Operand& result : node.results) site.results.push_back(bind_result(result));
+    if (node.next_state) site.next_state = define(node.next_state);
     return site;
+  }
+
+  /// Whichever generator drew the first time, the state stands in for it.
+  void bind_state(CallSite& site, const Node& node) {
+    site.draws_on = drawn_on(graph_, node);
+    site.state = slot(node.state);
+    for (ArgumentSlot& argument : site.arguments)
+      if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator()) *constant = {};
   }
 
   ArgumentSlot bind_argument(const Operand& argument) {
@@ -75,6 +87,7 @@ class Program::Builder {
       else if (auto* list = std::get_if<std::vector<TensorSlot>>(&*argument))
         for (auto element = list->rbegin(); element != list->rend(); ++element) mark(*element);
     }
+    mark(site.state);                        // which is read before the arguments
   }
 
   void bind_write(CallSite& site, Value before, Value after) {

@@ -11,7 +11,7 @@
 namespace tandem::cache {
 
 /// Of frames; remote keys have it in them, so that builds which cannot read each other do not meet.
-inline constexpr uint32_t format_version = 1;
+inline constexpr uint32_t format_version = 2;
 
 /// An entry says how a function is called and names its parts; an artifact is one part, named after the SHA-256 of its bytes.
 enum class Kind : uint8_t { Entry, Artifact };

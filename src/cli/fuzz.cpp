@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <tandem/partition.h>
+
 #include <unistd.h>
 
 #include <csignal>
@@ -21,6 +23,7 @@ namespace {
 struct FuzzOptions {
   uint64_t programs = 10000, seed = 0, first = 0;
   size_t jobs = 1, most_failures = 10;
+  std::string partitioner = "default";
   bool json = false, cache = false, watched = false;
 };
 
@@ -88,6 +91,7 @@ void run_fuzz(const FuzzOptions& options) {
   fuzz::Setup setup;
   if (options.cache) setup.cache = folder.path;
   setup.watched = options.watched;
+  setup.options.partitioner = find_partitioner(options.partitioner).name;
   if (options.watched) setenv("TANDEM_WATCHED_CALLS", "all", /*overwrite=*/1);
   const fuzz::Report report = fuzz::run_forked({options.seed, options.first, options.programs, setup, options.most_failures}, options.jobs, audience);
   if (options.json) std::cout << json_of(report, options, seconds_since(start)).dump() << "\n";
@@ -106,6 +110,7 @@ void add_fuzz(CLI::App& app) {
   command->add_option("--first", options->first, "Where in the series to start")->capture_default_str();
   command->add_option("--jobs", options->jobs, "How many at a time")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--failures", options->most_failures, "Stop after so many differences")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--partitioner", options->partitioner, "Which splits forward and backward: default, recompute_all or save_all")->capture_default_str();
   command->add_flag("--cache", options->cache, "Compare each program a second time, loaded from a cache of this run's own");
   command->add_flag("--watched", options->watched, "Watch every call: each program must do to real tensors what was recorded of it");
   command->add_flag("--json", options->json, "One JSON object");

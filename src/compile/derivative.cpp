@@ -58,7 +58,7 @@ std::vector<Value> Derivative::missing_for_next_order() const {
   try {
     NextOrder next = compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
-    return missing_values(with_passes(std::move(next.joint)), {joint(), record_.halves.saved});
+    return missing_values(with_passes(std::move(next.joint)), kept());
   } catch (const NoNextOrder&) {
     // It says so when it is asked for.
   } catch (const UnsupportedError& reason) {
@@ -83,7 +83,7 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
   joint_ = with_passes(std::move(next.joint));
   const bool is_last = record_.differentiable.empty();
   auto extract_and_partition = [&](const std::vector<Value>& must_save) {
-    Extracted extracted = extract_next_order(joint_, {below.joint(), below.record_.halves.saved}, next.tangents, next.gradients, must_save);
+    Extracted extracted = extract_next_order(joint_, below.kept(), next.tangents, next.gradients, must_save);
     record_.taken = std::move(extracted.saved);
     if (is_last) record_.halves.forward = std::move(extracted.joint.graph);
     else partition(extracted.joint, must_save);
@@ -209,7 +209,7 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
   } else {
     count("backward_variant");
     JointGraph other = compilation_.recorded([&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
-    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), {joint(), record_.halves.saved});
+    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), kept());
     code.graph = std::move(extracted.joint.graph);
     code.saved = std::move(extracted.saved);
   }

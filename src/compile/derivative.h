@@ -8,6 +8,7 @@
 #include "compile/by_variant.h"
 #include "compile/compilation.h"
 #include "compile/leftovers.h"
+#include "partition/extract.h"
 
 namespace tandem {
 
@@ -63,6 +64,7 @@ class Derivative {
 
  private:
   Joint with_passes(Joint joint) const;
+  Kept kept() const { return {joint(), record_.halves.saved, record_.halves.forward, record_.taken, below_ ? std::make_shared<Kept>(below_->kept()) : nullptr}; }
   void partition(const Joint& joint, std::vector<Value> must_save);
   std::vector<Value> missing_for_next_order() const;
   void find_shared_versions();

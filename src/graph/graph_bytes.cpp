@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr size_t least_meta = 7, least_node = 6, least_constant = 10;   ///< bytes of the shortest
+constexpr size_t least_meta = 7, least_node = 8, least_constant = 10;   ///< bytes of the shortest
 
 class GraphWriter {
  public:
@@ -54,6 +54,8 @@ class GraphWriter {
       value(write.first);
       value(write.second);
     });
+    value(node.state);
+    value(node.next_state);
     writer_.text(node.location);
   }
 
@@ -133,6 +135,8 @@ class GraphReader {
       const Value before = value();
       node.writes.emplace_back(before, value());
     });
+    node.state = value();
+    node.next_state = value();
     node.location = reader_.text();
     return node;
   }

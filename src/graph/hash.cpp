@@ -20,7 +20,7 @@ class Encoder {
   explicit Encoder(const Graph& graph) : graph_(graph), numbers_(graph.value_count(), -1) {}
 
   std::string encode() {
-    text("tandem graph 1");
+    text("tandem graph 2");
     list(graph_.inputs(), [&](Value v) { value(v); });
     list(graph_.constants(), [&](const auto& constant) {
       value(constant.first);
@@ -144,6 +144,8 @@ class Encoder {
       value(write.first);
       value(write.second);
     });
+    value(node.state);
+    value(node.next_state);
   }
 
   const Graph& graph_;

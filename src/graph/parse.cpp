@@ -146,6 +146,7 @@ class Parser {
     settle_results(node);
     parse_arguments(node);
     if (cursor_.accept_word("writes")) parse_writes(node);
+    if (cursor_.accept_word("draws")) parse_states(node);
     if (cursor_.accept("[backward]")) node.phase = Phase::Backward;
     if (cursor_.accept("@")) node.location = cursor_.quoted_string();
     graph_.add_node(std::move(node));
@@ -192,6 +193,13 @@ class Parser {
       cursor_.expect("->");
       node.writes.emplace_back(before, definition_or_reference(cursor_));
     });
+  }
+
+  void parse_states(Node& node) {
+    cursor_.expect("(");
+    node.state = reference(cursor_);
+    if (cursor_.accept("->")) node.next_state = definition(cursor_);
+    cursor_.expect(")");
   }
 
   void parse_outputs() {

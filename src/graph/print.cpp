@@ -5,6 +5,7 @@
 //     %5: f32[3, 4] storage 5 cpu = aten::add.Tensor(%x#0, %1, alpha=1) [backward] @ "model.cpp:3"
 //     [%8: …, %9: …] = aten::split.Tensor(%5, 2, 0)
 //     %11: … = aten::add_.Tensor(%10, %5, alpha=1) writes (%10 -> %11)
+//     %14: … = aten::bernoulli(%5, generator=none) draws (%12 -> %13: …)      from a state, and the one it leaves behind
 //     return (%5, none)
 //   }
 //
@@ -119,6 +120,7 @@ class Printer {
     text += full_name(node.op) + '(' + arguments(node) + ')';
     if (!node.writes.empty())
       text += " writes (" + join(node.writes, [&](const auto& write) { return reference(write.first) + " -> " + define(write.second); }) + ')';
+    if (node.state) text += " draws (" + reference(node.state) + (node.next_state ? " -> " + definition(node.next_state) : "") + ')';
     if (node.phase == Phase::Backward) text += " [backward]";
     if (!node.location.empty()) text += " @ " + in_quotes(node.location);
     return text;

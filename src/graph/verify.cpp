@@ -57,6 +57,7 @@ class Verifier {
 
   void check_node(const Node& node) {
     check_arguments(node);
+    check_states(node);
     check_written_are_declared(node);
     check_results(node);
   }
@@ -70,6 +71,20 @@ class Verifier {
       if (!wrong.empty()) fail_at_node("its argument '" + declared[i].name() + "' " + wrong + ".");
       for_each_value(node.arguments[i], [&](Value v) { check_read(v, declared[i].name()); });
       if (is_number(*declared[i].type()) || is_list_of_numbers(*declared[i].type())) check_numbers(node.arguments[i], declared[i].name());
+    }
+  }
+
+  void check_states(const Node& node) {
+    if (!node.state && !node.next_state) return;
+    if (!node.state) fail_at_node("it leaves a generator's state behind and draws from none.");
+    if (!facts(node.op).random) fail_at_node("it draws from a generator's state, and its operator draws no random numbers.");
+    check_read(node.state, "the state it draws from");
+    for (Value state : {node.state, node.next_state}) {
+      if (!state) continue;
+      if (!exists(state)) fail_at_node("the state that it leaves behind is a value that does not exist.");
+      const TensorMeta& meta = graph_.meta(state);
+      if (meta.dtype != at::kByte || meta.sizes.size() != 1 || !meta.device.is_cpu())
+        fail_at_node("the generator's state " + show(state) + " is no list of bytes on the CPU.");
     }
   }
 
@@ -118,6 +133,7 @@ class Verifier {
     }
     for (const auto& [before, after] : node.writes)
       if (after != before) define(node, after);
+    if (node.next_state) define(node, node.next_state);
   }
 
   void define(const Node& node, Value v) {

@@ -1,6 +1,4 @@
-#include <tandem/error.h>
-#include <tandem/partition.h>
-#include <tandem/passes.h>
+#include "partition/split.h"
 
 namespace tandem {
 namespace {
@@ -10,33 +8,6 @@ std::vector<Value> rest(const std::vector<Value>& values, size_t count) { return
 std::vector<Value> joined(std::vector<Value> values, const std::vector<Value>& more) {
   values.insert(values.end(), more.begin(), more.end());
   return values;
-}
-
-void refuse_if_forward_needs_backward(const Joint& joint) {
-  const Graph& graph = joint.graph;
-  std::vector<bool> late(graph.value_count());
-  for (Value v : rest(graph.inputs(), joint.primals)) late[v.id] = true;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (node.phase == Phase::Backward) {
-      for_each_result(node, [&](Value v) { late[v.id] = true; });
-      continue;
-    }
-    for_each_argument(node, [&](Value v) {
-      if (late[v.id]) throw Error("a node of the forward reads " + graph.name(v) + ", which only the backward has; record it in the backward\n" + excerpt(graph, i));
-    });
-  }
-  for (Value v : first(graph.outputs(), joint.forward_outputs))
-    if (v && late[v.id]) throw Error("the forward returns " + graph.name(v) + ", which only the backward has; make it an output of the backward");
-}
-
-/// The nodes of one phase that the outputs need.
-Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::vector<Value> outputs) {
-  Graph half = joint;
-  std::erase_if(half.nodes(), [&](const Node& node) { return node.phase != phase; });
-  half.set_inputs(std::move(inputs));
-  half.set_outputs(std::move(outputs));
-  return eliminate_dead_code(std::move(half));
 }
 
 /// What `backward` reads of the forward, and what must be saved besides, in the order in which the joint defines it.
@@ -60,8 +31,6 @@ std::vector<Value> saved_values(const Joint& joint, const Graph& backward, const
 }  // namespace
 
 Partition partition_default(const Joint& joint, const PartitionContext& context) {
-  if (joint.primals > joint.graph.inputs().size() || joint.forward_outputs > joint.graph.outputs().size())
-    throw Error("the joint graph has fewer inputs or outputs than its forward claims; set Joint::primals and Joint::forward_outputs to what the graph has");
   refuse_if_forward_needs_backward(joint);
   const std::vector<Value> primals = first(joint.graph.inputs(), joint.primals), tangents = rest(joint.graph.inputs(), joint.primals);
   const std::vector<Value> outputs = first(joint.graph.outputs(), joint.forward_outputs), gradients = rest(joint.graph.outputs(), joint.forward_outputs);

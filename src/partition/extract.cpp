@@ -3,85 +3,47 @@
 #include <tandem/build.h>
 #include <tandem/error.h>
 
-#include <bit>
+#include <map>
 #include <set>
-#include <sstream>
 #include <unordered_map>
 
+#include "graph/draws.h"
 #include "graph/uses.h"
 #include "ops/facts.h"
+#include "ops/generator_state.h"
+#include "partition/computation_keys.h"
 
 namespace tandem {
 namespace {
 
-uint64_t mix(uint64_t seed, uint64_t value) {
-  uint64_t x = seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-uint64_t key_of_constant(const c10::IValue& value) {
-  std::hash<std::string> text;
-  if (value.isInt()) return mix(1, uint64_t(value.toInt()));
-  if (value.isBool()) return mix(2, value.toBool());
-  if (value.isNone()) return 3;
-  if (value.isDouble()) return mix(4, std::bit_cast<uint64_t>(value.toDouble()));
-  if (value.isTensor()) return mix(5, value.toTensor().defined() ? text(value.toTensor().toString()) ^ std::hash<double>()(value.toTensor().item<double>()) : 0);
-  if (value.isIntList()) {
-    uint64_t key = 6;
-    for (int64_t i : value.toIntVector()) key = mix(key, uint64_t(i));
-    return key;
-  }
-  if (value.isGenerator()) return 7;
-  std::ostringstream out;
-  out << value;
-  return mix(8, text(out.str()));
-}
-
-/// Small ones by what they hold, since folding makes them anew; large ones by where they lie.
-uint64_t key_of_data(const at::Tensor& data) {
-  constexpr size_t most_bytes = 64 * 1024;
-  uint64_t key = mix(13, uint64_t(data.scalar_type()));
-  for (int64_t size : data.sizes()) key = mix(key, uint64_t(size));
-  if (!data.device().is_cpu() || data.nbytes() > most_bytes) return mix(key, uint64_t(reinterpret_cast<uintptr_t>(data.const_data_ptr())));
-  at::Tensor plain = data.contiguous();
-  return mix(key, std::hash<std::string_view>()({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()}));
-}
-
-bool is_draw(const Node& node) { return facts(node.op).random; }
 bool is_effect(const Node& node) { return facts(node.op).side_effect; }
 
-/// For every value, a number that says how it is computed; equal programs give equal numbers whatever their values are called. Two draws of random numbers
-/// differ: no pass leaves one out, so they can be counted. `apart`: what the forward returned, and the caller may have written since, is another value than what
-/// the forward or a backward computes again.
-std::vector<uint64_t> computation_keys(const Joint& joint, bool apart) {
-  const Graph& graph = joint.graph;
-  std::vector<uint64_t> keys(graph.value_count(), 0);
-  std::unordered_map<int32_t, uint64_t> returned;   // by storage
-  for (size_t i = 0; i < joint.forward_outputs && apart; ++i)
-    if (Value output = graph.outputs()[i]) returned.emplace(graph.meta(output).storage, i + 1);
-  auto place_among_returned = [&](Value value) {
-    auto found = returned.find(graph.meta(value).storage);
-    return found == returned.end() ? 0 : found->second;
-  };
-  for (size_t i = 0; i < graph.inputs().size(); ++i) keys[graph.inputs()[i].id] = mix(11, i);
-  for (const auto& [value, data] : graph.constants()) keys[value.id] = key_of_data(data);
-  uint64_t draws = 0;
-  for (const Node& node : graph.nodes()) {
-    uint64_t key = std::hash<c10::OperatorName>()(node.op.operator_name());
-    if (apart && node.phase == Phase::Backward) key = mix(key, 19);
-    for (const Operand& argument : node.arguments) {
-      auto read = [&](Value v) { key = mix(key, v ? keys[v.id] : 17); };
-      if (auto* constant = std::get_if<c10::IValue>(&argument)) key = mix(key, key_of_constant(*constant));
-      else if (auto* value = std::get_if<Value>(&argument)) read(*value);
-      else for (Value element : std::get<std::vector<Value>>(argument)) read(element);
-    }
-    if (is_draw(node)) key = mix(key, ++draws);
-    uint64_t result = 0;
-    for_each_result(node, [&](Value made) { keys[made.id] = mix(mix(key, ++result), place_among_returned(made)); });
+/// What a node makes a copy of, or none.
+Value copied_by(const Node& node) { return node.op.operator_name().name == "aten::clone" ? std::get<Value>(node.arguments[0]) : Value{}; }
+
+size_t draws_of_forward(const Graph& graph) {
+  return size_t(std::count_if(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return node.phase == Phase::Forward && draws_live(node); }));
+}
+
+/// Which of the saved values are states of the generator, by their places, and which draw of the joint began there, from 1. One
+/// that the forward read is told by how many draws come behind it; one that it was given by what the forward below knows of it.
+std::map<size_t, size_t> states_among_saved(const Kept& kept) {
+  std::map<Value, size_t> draw_of;
+  size_t draw = draws_of_forward(kept.joint.graph) + 1;
+  for (auto node = kept.forward.nodes().rbegin(); node != kept.forward.nodes().rend(); ++node) {
+    draw -= draws_live(*node);
+    if (reads_generator(node->op)) draw_of[std::get<Value>(node->results[0])] = draw;
   }
-  return keys;
+  if (kept.below)
+    for (const auto& [place, drawn] : states_among_saved(*kept.below))
+      for (size_t i = 0; i < kept.taken.size(); ++i)
+        if (kept.taken[i] == place) draw_of[kept.forward.inputs()[i]] = drawn;
+  for (const Node& node : kept.forward.nodes())
+    if (const Value original = copied_by(node); original && draw_of.contains(original)) draw_of[std::get<Value>(node.results[0])] = draw_of[original];
+  std::map<size_t, size_t> found;
+  for (size_t i = 0; i < kept.saved.size(); ++i)
+    if (auto state = draw_of.find(kept.saved[i]); state != draw_of.end()) found.emplace(i, state->second);
+  return found;
 }
 
 /// Where in the later graph the values of the earlier one are.
@@ -91,20 +53,26 @@ class Matched {
       : joint_(joint), graph_(joint.graph), keys_(computation_keys(joint, apart)), old_keys_(computation_keys(kept.joint, apart)), maker_(makers(joint.graph)) {
     std::unordered_map<uint64_t, size_t> position;
     for (size_t i = 0; i < kept.saved.size(); ++i)
-      if (size_t(kept.saved[i].id) < old_keys_.size()) position.emplace(old_keys_[kept.saved[i].id], i);
+      if (Value original = original_of(kept, kept.saved[i])) position.emplace(old_keys_[original.id], i);
     saved_as_.assign(graph_.value_count(), -1);
     for (size_t id = 0; id < keys_.size(); ++id)
       if (auto found = position.find(keys_[id]); keys_[id] && found != position.end()) saved_as_[id] = int64_t(found->second);
-    for (const Node& node : kept.joint.graph.nodes()) {
-      draws_done_ += node.phase == Phase::Forward && is_draw(node);
-      effects_done_ += node.phase == Phase::Forward && is_effect(node);
-    }
+    draws_done_ = draws_of_forward(kept.joint.graph);
+    for (const Node& node : kept.joint.graph.nodes()) effects_done_ += node.phase == Phase::Forward && is_effect(node);
+    for (const auto& [place, draw] : states_among_saved(kept)) kept_states_.emplace(draw, place);
     number_draws_and_effects();
   }
 
  protected:
   bool is_tangent_or_constant(Value value) const { return given_[value.id]; }
   bool was_drawn(size_t node) const { return draw_of_[node] > 0 && draw_of_[node] <= draws_done_; }
+  /// Whether a node reads the state that a draw of the forward began in.
+  bool was_state(size_t node) const { return reads_generator(graph_.nodes()[node].op) && draws_before_[node] < draws_done_; }
+  /// Which saved value is the state that a draw of the forward began in, or none.
+  std::optional<size_t> kept_state(size_t node) const {
+    const auto found = was_drawn(node) ? kept_states_.find(draw_of_[node]) : kept_states_.end();
+    return found == kept_states_.end() ? std::nullopt : std::optional(found->second);
+  }
   bool had_effect(size_t node) const { return effect_of_[node] > 0 && effect_of_[node] <= effects_done_; }
   /// A draw or an effect of what follows the forward; it happens whether or not a gradient needs it.
   bool is_due(size_t node) const { return draw_of_[node] > draws_done_ || effect_of_[node] > effects_done_; }
@@ -116,22 +84,34 @@ class Matched {
   const std::vector<int32_t> maker_;
 
  private:
+  /// What a saved value is of the joint: itself, or what it is a copy of.
+  Value original_of(const Kept& kept, Value saved) const {
+    if (size_t(saved.id) < old_keys_.size()) return saved;
+    const Node* maker = maker_of(kept.forward, saved);
+    const Value original = maker ? copied_by(*maker) : Value{};
+    return original && size_t(original.id) < old_keys_.size() ? original : Value{};
+  }
+
   void number_draws_and_effects() {
     given_.assign(graph_.value_count(), false);
     draw_of_.assign(graph_.nodes().size(), 0);
     effect_of_.assign(graph_.nodes().size(), 0);
     for (size_t i = joint_.primals; i < graph_.inputs().size(); ++i) given_[graph_.inputs()[i].id] = true;
     for (const auto& constant : graph_.constants()) given_[constant.first.id] = true;
+    draws_before_.assign(graph_.nodes().size(), 0);
     size_t draws = 0, effects = 0;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-      if (is_draw(graph_.nodes()[n])) draw_of_[n] = ++draws;
+      draws_before_[n] = draws;
+      if (draws_live(graph_.nodes()[n])) draw_of_[n] = ++draws;
       if (is_effect(graph_.nodes()[n])) effect_of_[n] = ++effects;
     }
   }
 
   std::vector<bool> given_;
+  std::vector<size_t> draws_before_;
   std::vector<size_t> draw_of_, effect_of_;  ///< for each node the how manieth draw or effect it is, from 1
   size_t draws_done_ = 0, effects_done_ = 0;
+  std::unordered_map<size_t, size_t> kept_states_;   ///< the place among the saved values, by the draw
 };
 
 class Extractor : Matched {
@@ -147,6 +127,7 @@ class Extractor : Matched {
     const bool alone = tangents == 0 && gradients == 0;
     Extracted result;
     Graph& graph = result.joint.graph = graph_;
+    take_states(graph);
     result.saved = positions_;
     std::vector<Value> inputs = inputs_;
     inputs.insert(inputs.end(), graph_.inputs().begin() + int64_t(joint_.primals), graph_.inputs().end());
@@ -163,6 +144,15 @@ class Extractor : Matched {
   }
 
  private:
+  void take_states(Graph& graph) {
+    for (size_t n = 0; n < needed_.size(); ++n) {
+      if (!needed_[n] || !was_drawn(n)) continue;
+      states_[n] = graph.add_value(state_meta(graph, drawn_on(graph, graph_.nodes()[n])));
+      inputs_.push_back(states_[n]);
+      positions_.push_back(*kept_state(n));
+    }
+  }
+
   void need_what_is_due() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       if (!is_due(n)) continue;
@@ -187,7 +177,7 @@ class Extractor : Matched {
       if (n == no_node)
         throw UnsupportedError("this backward needs input " + graph_.name(value) + ", which the forward did not keep; take this gradient inside the compiled function");
       const Node& node = graph_.nodes()[size_t(n)];
-      if (was_drawn(size_t(n)))
+      if ((was_drawn(size_t(n)) && !kept_state(size_t(n))) || was_state(size_t(n)))
         throw UnsupportedError("this backward would have to draw the random numbers of " + full_name(node.op) + " again, which the forward did not keep; take this "
                                "gradient inside the compiled function");
       needed_[size_t(n)] = true;
@@ -199,6 +189,7 @@ class Extractor : Matched {
   void add_node(Graph& graph, size_t n, bool alone) const {
     Node node = graph_.nodes()[n];
     if (alone) node.phase = Phase::Backward;
+    if (was_drawn(n)) node.state = states_.at(n);
     auto apart = [&](Value made) {
       if (saved_as_[made.id] < 0) return made;
       TensorMeta meta = graph.meta(made);
@@ -207,6 +198,7 @@ class Extractor : Matched {
     for (Operand& result : node.results) map_values(result, apart);
     for (auto& [before, after] : node.writes)
       if (after != before) after = apart(after);
+    if (node.next_state) node.next_state = apart(node.next_state);
     graph.add_node(std::move(node));
   }
 
@@ -223,6 +215,7 @@ class Extractor : Matched {
   std::vector<bool> known_, needed_;
   std::vector<Value> inputs_;
   std::vector<size_t> positions_;
+  std::unordered_map<size_t, Value> states_;   ///< that nodes which draw again begin in
 };
 
 /// Goes through a graph that follows a forward and sees what it reads of it in vain.
@@ -241,8 +234,8 @@ class Search : Matched {
     std::set<Value> missing;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
-      if (had_effect(n)) continue;
-      bool of_forward = false, runs = !was_drawn(n);
+      if (had_effect(n) || was_state(n)) continue;
+      bool of_forward = false, runs = !was_drawn(n) || kept_state(n).has_value();
       for_each_result(node, [&](Value made) { of_forward = of_forward || forward_.contains(keys_[made.id]); });
       for_each_argument(node, [&](Value v) {
         if (available[v.id]) return;

@@ -5,10 +5,14 @@
 
 namespace tandem {
 
-/// Values that a forward left behind; `joint` is the graph that they are values of.
+/// Values that a forward left behind; `joint` is the graph that they are values of. Those that it does not have are what
+/// `forward` made besides: copies of what it has, and states of the generator.
 struct Kept {
   const Joint& joint;
   const std::vector<Value>& saved;
+  const Graph& forward;
+  const std::vector<size_t>& taken;          ///< where the first inputs of `forward` are among the values saved below
+  std::shared_ptr<const Kept> below = nullptr;   ///< what the forward's own forward left behind, where it is a gradient
 };
 
 /// A joint graph whose primals are saved values and tangents.
@@ -18,7 +22,7 @@ struct Extracted {
 };
 
 /// The gradients of `joint`, computed from its tangents and from what an earlier forward kept. Kept values are found again by how they are computed. What was
-/// not kept is computed anew; throws UnsupportedError when that would need an input or a random number that was not kept.
+/// not kept is computed anew; throws UnsupportedError when that would need an input that was not kept, or a random number of which neither the value was kept nor the state before it.
 Extracted extract_backward(const Joint& joint, const Kept& kept);
 
 /// The same for gradients that are differentiated in turn: the first `tangents` tangents and the first `gradients` gradients belong to a forward, which

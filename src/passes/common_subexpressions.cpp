@@ -1,4 +1,5 @@
 #include "ops/facts.h"
+#include "ops/generator_state.h"
 #include "ops/versions.h"
 
 #include <tandem/passes.h>
@@ -81,7 +82,7 @@ class Mergeable {
 
   bool operator()(const Node& node) const {
     const OpFacts& op = facts(node.op);
-    if (op.random || op.side_effect || is_foreign(node.op) || !node.writes.empty() || !op.written.empty()) return false;
+    if (op.random || op.side_effect || reads_generator(node.op) || is_foreign(node.op) || !node.writes.empty() || !op.written.empty()) return false;
     bool free = true;
     for_each_result(node, [&](Value v) { free = free && !pinned_[v.id] && (op.view || !storages_.contains(graph_.meta(v).storage)); });
     return free;
@@ -141,7 +142,7 @@ Graph eliminate_common_subexpressions(Graph graph) {
   MergedStorages storages;
 
   std::erase_if(graph.nodes(), [&](Node& node) {
-    for (Operand& argument : node.arguments) map_values(argument, [&](Value v) { return replaced[v.id]; });
+    map_arguments(node, [&](Value v) { return replaced[v.id]; });
     if (!mergeable(node)) return false;
     std::optional<std::string> key = speller.key(node);
     if (!key) return false;

@@ -1,4 +1,5 @@
 #include "ops/facts.h"
+#include "ops/generator_state.h"
 #include "ops/versions.h"
 
 #include <tandem/passes.h>
@@ -56,7 +57,7 @@ class Folder {
 
   bool may_run_now(const Node& node) const {
     const OpFacts& op = facts(node.op);
-    if (op.random || op.side_effect || is_foreign(node.op) || op.data_dependent || !op.written.empty() || !node.writes.empty()) return false;
+    if (op.random || op.side_effect || reads_generator(node.op) || is_foreign(node.op) || op.data_dependent || !op.written.empty() || !node.writes.empty()) return false;
     bool known = true, small = true, apart = true;
     for_each_argument(node, [&](Value v) { known = known && known_[v.id]; });
     for_each_result(node, [&](Value v) {

@@ -1,3 +1,4 @@
+#include "graph/draws.h"
 #include "graph/uses.h"
 #include "ops/facts.h"
 #include "ops/versions.h"
@@ -11,7 +12,7 @@ namespace {
 bool must_run(const Graph& graph, const Node& node, const std::unordered_set<int32_t>& input_storages, const std::vector<bool>& is_input) {
   const OpFacts& op = facts(node.op);
   // A random node that is left out would shift the numbers that every later one draws.
-  if (op.side_effect || op.random) return true;
+  if (op.side_effect || draws_live(node)) return true;
   if (node.phase == Phase::Forward && is_foreign(node.op)) return true;
   return std::any_of(node.writes.begin(), node.writes.end(), [&](const auto& write) {
     Value before = write.first;

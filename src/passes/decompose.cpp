@@ -84,7 +84,7 @@ class Replacement {
       auto found = renamed_.find(v.id);
       return found == renamed_.end() ? v : found->second;
     };
-    for (Operand& operand : node.arguments) map_values(operand, new_name);
+    map_arguments(node, new_name);
     for (Operand& operand : node.results) map_values(operand, new_name);
     for (auto& [before, after] : node.writes) before = new_name(before), after = new_name(after);
   }
@@ -116,7 +116,7 @@ class Decomposer {
  private:
   void emit(Node node, int depth) {
     auto row = table_.find(full_name(node.op));
-    if (row == table_.end() || reads_numbers(node)) return graph_.nodes().push_back(std::move(node));
+    if (row == table_.end() || reads_numbers(node) || node.state) return graph_.nodes().push_back(std::move(node));
     if (depth > deepest_nesting) throw Error("the decomposition of " + row->first + " leads back to itself; let it use other operators");
     const size_t first_node = graph_.nodes().size(), first_value = graph_.value_count();
     std::vector<Value> made = row->second(graph_, node);

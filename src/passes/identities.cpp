@@ -15,7 +15,7 @@ Graph remove_identities(Graph graph) {
     if (v) leaves[v.id] = true;
 
   std::erase_if(graph.nodes(), [&](Node& node) {
-    for (Operand& argument : node.arguments) map_values(argument, [&](Value v) { return source[v.id]; });
+    map_arguments(node, [&](Value v) { return source[v.id]; });
     for (auto& [before, after] : node.writes) before = source[before.id];
     if (!identities.contains(node.op.operator_name().name) || !node.op.operator_name().overload_name.empty()) return false;
     Value result = std::get<Value>(node.results[0]);

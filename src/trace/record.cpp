@@ -14,8 +14,6 @@ namespace tandem {
 
 void RecordedCall::run() {
   if (facts_.data_dependent) return answer_or_refuse();
-  refuse_random_under_hooks();
-  refuse_set_generators();
   refuse_other_memory();
   refuse_sizes_behind_autograd();
   read_arguments();
@@ -23,6 +21,7 @@ void RecordedCall::run() {
   if (grads_ && autograd_sees_kernel_ && !tracer_.differentiating_) refuse_operators_without_formula();
   if (!tracer_.leaf_views_.empty() && !tracer_.differentiating_) refuse_views_of_leaf_views();
   find_device();
+  if (facts_.random && !drops_nothing()) find_state();
   refuse_results_over_operands();
   prepare_written_arguments();
   Devices devices = infer_shapes(op_, device_, metas_);

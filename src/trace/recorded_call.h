@@ -47,9 +47,10 @@ class RecordedCall {
   void lend_memory(FakeImpl& fake);
   void append_node();
 
-  void refuse_random_under_hooks() const;
   bool drops_nothing() const;
-  void refuse_set_generators() const;
+  bool has_own_generator() const;
+  void find_state();
+  void draw_again(Value state);
   void refuse_other_memory() const;
   void refuse_sizes_behind_autograd() const;
   void refuse_views_of_leaf_views() const;

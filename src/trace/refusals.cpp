@@ -1,11 +1,8 @@
 // Calls that are not compiled: what would tell their results from eager's.
-#include <ATen/SavedTensorHooks.h>
-
 #include "graph/geometry.h"
 #include "ops/versions.h"
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
-#include "trace/seed_watch.h"
 
 namespace tandem {
 namespace {
@@ -18,24 +15,6 @@ bool may_mix_devices(const c10::OperatorHandle& op) {
 }
 
 }  // namespace
-
-/// Checkpointing sets such hooks and draws the numbers again, from a generator that it has set back.
-void RecordedCall::refuse_random_under_hooks() const {
-  if (facts_.random && !drops_nothing() && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
-    throw RunEagerly(full_name(op_) + " draws random numbers under hooks on saved tensors" + called_at());
-}
-
-/// Attention draws numbers only where it drops something.
-bool RecordedCall::drops_nothing() const {
-  for (size_t a = 0; a < schema_.arguments().size(); ++a)
-    if (schema_.arguments()[a].name() == "dropout_p") return stack_[first_ + a].isDouble() && stack_[first_ + a].toDouble() == 0;
-  return false;
-}
-
-/// Compiled code would go on with the numbers that come next. Blocks that put the state back leave no other trace.
-void RecordedCall::refuse_set_generators() const {
-  if (facts_.random && tracer_.seeds_ && tracer_.seeds_->was_set()) throw RunEagerly(full_name(op_) + " draws random numbers after the function seeds a generator, or sets its state" + called_at());
-}
 
 /// Memory that is replaced or resized is no view of anything.
 void RecordedCall::refuse_other_memory() const {

@@ -23,12 +23,20 @@ void set_seed_alone(at::Generator& generator, uint64_t seed) {
 struct Label {
   size_t watchers = 0;
   uint64_t seed = 0;                         ///< that it would say
-  uint64_t label = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9e3779b97f4a7c15u;
+  const uint64_t first = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9e3779b97f4a7c15u;
+  uint64_t label = first;
   uint64_t sets = 0;                         ///< how often it was wiped off
 
   static Label& shared() {
     static Label* label = new Label;
     return *label;
+  }
+
+  /// Labels are counted for those who ask; a seed of somebody else's is none.
+  uint64_t number() const { return label - first; }
+  std::optional<uint64_t> number_on(const at::Generator& generator) const {
+    const uint64_t found = generator.current_seed() - first;
+    return found <= number() ? std::optional(found) : std::nullopt;
   }
 
   void put_on(at::Generator& generator) { set_seed_alone(generator, ++label); }
@@ -45,7 +53,7 @@ struct Label {
 
 }  // namespace
 
-SeedWatch::SeedWatch(const Tensors& arguments) {
+SeedWatch::SeedWatch(const Tensors& arguments, DrawLog& log) : log_(log) {
   {
     at::Generator cpu = at::detail::getDefaultCPUGenerator();
     std::lock_guard lock(cpu.mutex());
@@ -57,6 +65,7 @@ SeedWatch::SeedWatch(const Tensors& arguments) {
       label.look(cpu);
     }
     sets_before_ = label.sets;
+    log_.begin(label.number());
     before_ = cpu.clone();
     set_seed_alone(before_, label.seed);
   }
@@ -69,13 +78,39 @@ SeedWatch::SeedWatch(const Tensors& arguments) {
   }
 }
 
-bool SeedWatch::was_set() {
-  {
-    at::Generator cpu = at::detail::getDefaultCPUGenerator();
-    std::lock_guard lock(cpu.mutex());
-    Label::shared().look(cpu);
-    if (Label::shared().sets != sets_before_) return true;
+std::optional<uint64_t> SeedWatch::label() {
+  at::Generator cpu = at::detail::getDefaultCPUGenerator();
+  std::lock_guard lock(cpu.mutex());
+  Label& label = Label::shared();
+  const std::optional<uint64_t> found = label.number_on(cpu);
+  if (found && log_.is_live(*found)) {
+    if (*found != label.number()) label.put_on(cpu);                 // put back: to other watchers it shall be the live one again
+    return label.sets == sets_before_ ? std::optional(label.number()) : std::nullopt;
   }
+  if (found && label.sets == sets_before_ && log_.state_of(*found)) return found;
+  label.look(cpu);
+  return std::nullopt;
+}
+
+void SeedWatch::drew(Value state) {
+  at::Generator cpu = at::detail::getDefaultCPUGenerator();
+  std::lock_guard lock(cpu.mutex());
+  Label::shared().put_on(cpu);
+  log_.drew(state, Label::shared().number());
+}
+
+void SeedWatch::drew_again(Value next) {
+  at::Generator cpu = at::detail::getDefaultCPUGenerator();
+  std::lock_guard lock(cpu.mutex());
+  Label& label = Label::shared();
+  label.put_on(cpu);
+  log_.drew_again(next, label.number());
+  ++label.label;                                                     // other watchers must not take it for the live one
+}
+
+bool SeedWatch::was_set() {
+  const std::optional<uint64_t> found = label();
+  if (!found || !log_.is_live(*found)) return true;
   if (!device_.defined()) return false;
   std::lock_guard lock(device_.mutex());
   return device_.current_seed() != device_seed_ || device_.get_offset() < device_offset_;
@@ -86,6 +121,7 @@ SeedWatch::~SeedWatch() {
     at::Generator cpu = at::detail::getDefaultCPUGenerator();
     std::lock_guard lock(cpu.mutex());
     Label& label = Label::shared();
+    if (const auto found = label.number_on(cpu); found && log_.is_live(*found)) label.put_on(cpu);
     label.look(cpu);
     if (label.sets != sets_before_) {
       cpu.set_state(before_.get_state());

@@ -18,6 +18,7 @@
 #include "trace/other_threads.h"
 #include "trace/refuse.h"
 #include "trace/saved_aliases.h"
+#include "trace/seed_watch.h"
 
 namespace tandem {
 
@@ -114,6 +115,17 @@ class Flag {
   bool& flag_;
 };
 
+/// Draws of a backward ask this watch while it lives.
+class Asked {
+ public:
+  Asked(SeedWatch*& asked, SeedWatch* seeds) : asked_(asked) { asked_ = seeds; }
+  ~Asked() { asked_ = nullptr; }
+  Asked(const Asked&) = delete;
+
+ private:
+  SeedWatch*& asked_;
+};
+
 /// Reading a tensor notes that it requires grad; what the forward recorded must not change with the backwards that are taken of it.
 class KeptMarks {
  public:
@@ -140,6 +152,9 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::shared_ptr<void> around = around_backwards_ && (met_saved_tensor_hooks_ || met_own_code_) ? around_backwards_() : nullptr;
   last_failure() = nullptr;
+  std::optional<SeedWatch> seeds;
+  if (met_saved_tensor_hooks_ || met_own_code_) seeds.emplace(Tensors(), draws_);
+  const Asked asked(seeds_, seeds ? &*seeds : nullptr);
   Tensors found;
   try {
     found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/phase == Phase::Forward, /*allow_unused=*/true);
@@ -148,6 +163,7 @@ Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& in
     throw;
   }
   rethrow_refusal();
+  if (seeds && seeds->was_set()) throw RunEagerly("a backward of the function's seeds a random number generator, or sets its state");
   // A custom function may return what it captured, or what it made of nothing.
   for (at::Tensor& gradient : found) {
     if (!gradient.defined()) continue;

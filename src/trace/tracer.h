@@ -10,6 +10,7 @@
 
 #include "base/autograd.h"
 #include "base/verdicts.h"
+#include "trace/draw_log.h"
 #include "trace/fake.h"
 
 namespace tandem {
@@ -141,6 +142,7 @@ class Tracer {
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
   /// Asked before each draw of random numbers whether a generator was set by the program.
   void ask_for_seeds(SeedWatch* seeds) { seeds_ = seeds; }
+  DrawLog& draws() { return draws_; }
   /// A backward runs code that is not libtorch's: real tensors may turn up there.
   void note_own_code() { met_own_code_ = true; }
   /// The program took a gradient itself.
@@ -177,6 +179,7 @@ class Tracer {
   c10::Storage twin_storage(const at::Tensor& real);
   void note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made);
   void note_known();
+  Value add_state(c10::Device device);
   void adopt_written_memory(FakeImpl& fake);
   void index_twins();
 
@@ -203,6 +206,7 @@ class Tracer {
   std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
   std::unordered_set<uint64_t> saving_;
   SeedWatch* seeds_ = nullptr;
+  DrawLog draws_;
   std::function<std::shared_ptr<void>()> around_backwards_;
   bool met_saved_tensor_hooks_ = false;
   bool met_own_code_ = false;

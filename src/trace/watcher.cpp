@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "ops/facts.h"
+#include "ops/generator_state.h"
 #include "ops/numbers.h"
 #include "trace/refuse.h"
 
@@ -134,8 +135,10 @@ void Watcher::compare_call(const c10::OperatorHandle& op, const torch::jit::Stac
 
 /// The program computes them by itself, between two operators; the tensors that they come from hold now what they held then.
 void Watcher::follow_numbers() {
-  for (; next_ < record_.nodes().size() && makes_number(record_.nodes()[next_].op); ++next_) {
+  auto is_no_call = [](const Node& node) { return makes_number(node.op) || reads_generator(node.op); };
+  for (; next_ < record_.nodes().size() && is_no_call(record_.nodes()[next_]); ++next_) {
     const Node& node = record_.nodes()[next_];
+    if (reads_generator(node.op)) continue;
     torch::jit::Stack stack;
     for (const Operand& argument : node.arguments) {
       const auto* constant = std::get_if<c10::IValue>(&argument);

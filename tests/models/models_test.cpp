@@ -60,9 +60,27 @@ Benchmark make_char_gpt(c10::Device device) {
 
 Benchmark make(const std::string& name, c10::Device device) { return name == "char_gpt" ? make_char_gpt(device) : bench::make_benchmark(name, device, 0, /*seed=*/7); }
 
+/// The model with random numbers everywhere: what it is given drops out, and so does a penalty on each of its parameters.
+Benchmark with_dropout(Benchmark plain) {
+  Benchmark dropping = plain;
+  dropping.name += " with dropout";
+  dropping.loss = [plain](const Tensors& in) {
+    Tensors dropped;
+    for (const at::Tensor& t : in) dropped.push_back(t.is_floating_point() ? torch::dropout(t, 0.2, true) : t);
+    at::Tensor loss = plain.loss(dropped);
+    for (const at::Tensor& parameter : plain.module->parameters()) loss = loss + torch::dropout(parameter.tanh(), 0.5, true).square().mean();
+    return loss;
+  };
+  return dropping;
+}
+
 class Models : public testing::TestWithParam<std::string> {};
 
 TEST_P(Models, TrainBitEqualToEager) { expect_equal_training(make(GetParam(), at::kCPU), make(GetParam(), at::kCPU), "eager"); }
+
+TEST_P(Models, TrainBitEqualToEagerWithDropout) {
+  expect_equal_training(with_dropout(make(GetParam(), at::kCPU)), with_dropout(make(GetParam(), at::kCPU)), "eager");
+}
 
 // Some CUDA kernels add in an order of their own (cuDNN's weight gradients, attention's backward): two eager runs differ too, unless libtorch is asked for deterministic ones.
 TEST_P(Models, TrainBitEqualToEagerOnCuda) {

@@ -10,6 +10,8 @@
 #include <torch/torch.h>
 
 #include "graph/boxing.h"
+#include "graph/draws.h"
+#include "ops/generator_state.h"
 
 namespace {
 
@@ -88,7 +90,14 @@ class Awkward final : public Executable {
     return is_optional(argument) ? c10::IValue() : c10::IValue(at::Tensor());
   }
 
-  static void call(const Node& node, std::map<Value, at::Tensor>& known) {
+  void call(const Node& node, std::map<Value, at::Tensor>& known) const {
+    std::optional<DrawsFromState> draws;
+    if (node.state) draws.emplace(drawn_on(graph_, node), known[node.state]);
+    call_operator(node, known);
+    if (node.next_state) known[node.next_state] = draws->state();
+  }
+
+  static void call_operator(const Node& node, std::map<Value, at::Tensor>& known) {
     torch::jit::Stack stack;
     for (size_t i = 0; i < node.arguments.size(); ++i) stack.push_back(boxed_operand(node.arguments[i], node.op.schema().arguments()[i], known));
     for (const auto& [before, after] : node.writes) known[after] = known[before];

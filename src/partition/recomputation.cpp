@@ -1,0 +1,86 @@
+#include <algorithm>
+
+#include "graph/draws.h"
+#include "graph/geometry.h"
+#include "graph/uses.h"
+#include "ops/facts.h"
+#include "ops/generator_state.h"
+#include "ops/versions.h"
+#include "partition/split.h"
+
+namespace tandem {
+
+Joint with_generator_states(Joint joint) {
+  Graph& graph = joint.graph;
+  std::vector<Node> nodes = std::move(graph.nodes());
+  graph.nodes().clear();
+  for (Node& node : nodes) {
+    const bool has_state = !graph.nodes().empty() && reads_generator(graph.nodes().back().op);
+    if (node.phase == Phase::Forward && draws_live(node) && !has_state && can_be_replayed(graph, node))
+      graph.add_node(state_before(graph, node));
+    graph.add_node(std::move(node));
+  }
+  return joint;
+}
+
+Recomputation::Recomputation(const Joint& joint)
+    : graph_(joint.graph), maker_(makers(joint.graph)), is_constant_(graph_.value_count()), is_primal_(graph_.value_count()),
+      written_(graph_.value_count()), repeatable_(graph_.nodes().size()) {
+  for (size_t i = 0; i < joint.primals; ++i) {
+    const int32_t storage = graph_.meta(graph_.inputs()[i]).storage;
+    is_primal_[size_t(graph_.inputs()[i].id)] = true;
+    if (!primals_.insert(storage).second) shared_.insert(storage);
+  }
+  seen_ = primals_;
+  for (size_t i = 0; i < joint.forward_outputs; ++i)
+    if (Value output = graph_.outputs()[i]) seen_.insert(graph_.meta(output).storage);
+  for (const auto& [constant, data] : graph_.constants()) is_constant_[size_t(constant.id)] = true;
+  for (const Node& node : graph_.nodes())
+    for (const auto& [before, after] : node.writes) written_[size_t(before.id)] = true;
+  for (size_t n = 0; n < graph_.nodes().size(); ++n) repeatable_[n] = is_repeatable(n);
+}
+
+bool Recomputation::is_seen_by_caller(Value value) const { return seen_.contains(graph_.meta(value).storage); }
+
+/// A copy lies in memory as the original does where that has no gaps, and views of it are then the same views.
+bool Recomputation::may_be_copied(Value primal) const {
+  const TensorMeta& meta = graph_.meta(primal);
+  return is_dense(meta) && !meta.conj && !meta.neg && !shared_.contains(meta.storage);
+}
+
+/// For a node that runs again. What the caller has may be another thing by then.
+bool Recomputation::is_available(Value value) const {
+  if (is_constant_[size_t(value.id)]) return true;
+  if (is_primal_[size_t(value.id)]) return may_be_copied(value);
+  return may_recompute(value) || (maker_[size_t(value.id)] >= 0 && may_save(value) && !is_seen_by_caller(value));
+}
+
+bool Recomputation::is_repeatable(size_t n) const {
+  const Node& node = graph_.nodes()[n];
+  const OpFacts& op = facts(node.op);
+  if (node.phase != Phase::Forward || op.side_effect || is_foreign(node.op) || reads_generator(node.op)) return false;
+  if (draws_live(node) && !state_of(n)) return false;
+  bool may_run = true;
+  for_each_argument(node, [&](Value v) { may_run = may_run && is_available(v); });
+  for (const auto& [before, after] : node.writes) may_run = may_run && !is_seen_by_caller(before);
+  // Places in memory are counted from where a storage begins, and a copy's begins elsewhere.
+  if (op.view && node.op.operator_name().name.starts_with("aten::as_strided"))
+    for_each_argument(node, [&](Value v) { may_run = may_run && !primals_.contains(graph_.meta(v).storage); });
+  // What unset memory holds is another thing each time, unless it is written first.
+  if (op.unset) for_each_result(node, [&](Value v) { may_run = may_run && written_[size_t(v.id)]; });
+  return may_run;
+}
+
+Value Recomputation::state_of(size_t node) const {
+  if (node == 0 || !reads_generator(graph_.nodes()[node - 1].op)) return {};
+  return std::get<Value>(graph_.nodes()[node - 1].results[0]);
+}
+
+Node Recomputation::again(Value value) const {
+  Node node = graph_.nodes()[maker(value)];
+  if (draws_live(node)) node.state = state_of(maker(value));
+  node.phase = Phase::Backward;
+  return node;
+}
+
+}  // namespace tandem

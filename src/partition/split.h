@@ -1,0 +1,54 @@
+/// Splitting a joint graph at values that somebody chose: what partitioners that recompute are made of.
+#pragma once
+
+#include <tandem/partition.h>
+
+#include <unordered_set>
+
+namespace tandem {
+
+/// The joint graph with a read of the generator's state before every random node of the forward that can be replayed.
+/// Such a state can be saved in place of what was drawn. States that nothing reads are dead code.
+Joint with_generator_states(Joint joint);
+
+/// What a backward can have of a forward besides what that saves for it.
+class Recomputation {
+ public:
+  /// Looks at a joint graph that has its generator states.
+  explicit Recomputation(const Joint& joint);
+
+  /// Whether the backward can run the node that makes this value of the forward, and gets the same.
+  bool may_recompute(Value value) const { return maker_[size_t(value.id)] >= 0 && repeatable_[size_t(maker_[size_t(value.id)])]; }
+  /// Whether a saved value is in the backward what it was when it was made: the forward does not write it in place.
+  bool may_save(Value value) const { return !written_[size_t(value.id)]; }
+  /// Whether others than the two halves know the memory of a value: the caller may write what he gave or got.
+  bool is_seen_by_caller(Value value) const;
+  /// The node as a backward runs it: a random one draws from its state again.
+  Node again(Value value) const;
+  /// Which node makes a value; the same for all that it makes.
+  size_t maker(Value value) const { return size_t(maker_[size_t(value.id)]); }
+
+ private:
+  bool is_repeatable(size_t node) const;
+  bool is_available(Value value) const;
+  bool may_be_copied(Value primal) const;
+  Value state_of(size_t node) const;
+
+  const Graph& graph_;
+  std::vector<int32_t> maker_;
+  std::vector<bool> is_constant_, is_primal_, written_, repeatable_;
+  std::unordered_set<int32_t> seen_, primals_, shared_;      ///< storages: that the caller knows, of primals, of several of them
+};
+
+/// The halves where the backward takes what it reads of the forward from `chosen`, by the ids of values, and computes the
+/// rest from there, and from copies of primals: the caller may write what he gave before some backward that reads nothing of
+/// it in eager. What can be neither chosen nor computed is saved too, and all that `context` names.
+Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen);
+
+/// The live nodes of one phase, between these inputs and outputs.
+Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::vector<Value> outputs);
+
+/// Throws Error for a joint graph that cannot be split where it says.
+void refuse_if_forward_needs_backward(const Joint& joint);
+
+}  // namespace tandem

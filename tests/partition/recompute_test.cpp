@@ -1,0 +1,135 @@
+// Partitioners that recompute: what they save, and that forward and backward give what the joint gives.
+#include "partition/split.h"
+#include "passes/graphs.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <tandem/error.h>
+#include <tandem/partition.h>
+
+namespace tandem {
+namespace {
+
+/// x -> dropout(sin(x)) * x, and a gradient that reads the mask and the sine.
+Joint dropped_sine() {
+  GraphWriter w;
+  const Value x = w.input({8}), tangent = w.input({8});
+  const Value sine = w.call("aten::sin", {x});
+  const Node drop = w.node("aten::native_dropout", {sine, number(0.5), c10::IValue(true)});
+  const Value dropped = std::get<Value>(drop.results[0]), mask = std::get<Value>(drop.results[1]);
+  const Value out = w.call("aten::mul.Tensor", {dropped, x});
+  w.phase = Phase::Backward;
+  const Value through = w.call("aten::native_dropout_backward", {w.call("aten::mul.Tensor", {tangent, dropped}), mask, number(2.0)});
+  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {through, sine})});
+  return {w.graph, 1, 1};
+}
+
+Tensors run_halves(const Partition& halves, size_t forward_outputs, const Tensors& primals, const Tensors& tangents) {
+  Tensors outputs = halves.forward.run(Tensors(primals));
+  Tensors arguments(outputs.begin() + int64_t(forward_outputs), outputs.end());
+  arguments.insert(arguments.end(), tangents.begin(), tangents.end());
+  for (const at::Tensor& primal : primals) primal.fill_(99);         // what the caller writes in between is no concern of the backward
+  at::rand({3});                                                     // nor what he draws
+  Tensors gradients = halves.backward.run(std::move(arguments));
+  outputs.resize(forward_outputs);
+  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
+  return outputs;
+}
+
+bool has(const Graph& graph, const std::string& name) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return node.op.operator_name().name == name; });
+}
+
+void expect_joint(const Joint& joint, const Partition& halves) {
+  verify(halves, joint, {}, "tested");
+  const Tensors primals{at::rand({8}, at::kDouble)}, tangents{at::rand({8}, at::kDouble)};
+  at::manual_seed(3);
+  const Tensors want = joint.graph.run({primals[0].clone(), tangents[0]});
+  at::manual_seed(3);
+  const Tensors got = run_halves(halves, joint.forward_outputs, {primals[0].clone()}, tangents);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
+}
+
+}  // namespace
+
+TEST(RecomputeAll, SavesACopyOfTheInputAndTheStateOfTheGenerator) {
+  const Joint joint = dropped_sine();
+  const Partition halves = partition_recompute_all(joint);
+  ASSERT_EQ(halves.saved.size(), 2u);
+  EXPECT_TRUE(has(halves.forward, "tandem::generator_state"));
+  EXPECT_TRUE(has(halves.backward, "aten::sin") && has(halves.backward, "aten::native_dropout"));
+  for (const Node& node : halves.backward.nodes())
+    EXPECT_EQ(bool(node.state), node.op.operator_name().name == "aten::native_dropout");
+  expect_joint(joint, halves);
+}
+
+TEST(RecomputeAll, SavesWhatMustBeSaved) {
+  const Joint joint = dropped_sine();
+  const Value sine = std::get<Value>(joint.graph.nodes()[0].results[0]);
+  const PartitionContext context{.must_save = {sine}};
+  const Partition halves = partition_recompute_all(joint, context);
+  verify(halves, joint, context, "tested");
+  EXPECT_FALSE(has(halves.backward, "aten::sin"));
+  expect_joint(joint, halves);
+}
+
+TEST(RecomputeAll, TakesTheConstantsAlongThatItReadsAgain) {
+  GraphWriter w;
+  const Value x = w.input({8}), tangent = w.input({8}), constant = w.constant(at::rand({8}, at::kDouble));
+  const Value sum = w.call("aten::add.Tensor", {x, constant}), out = w.call("aten::sin", {sum});
+  w.phase = Phase::Backward;
+  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, sum})});
+  const Joint joint{w.graph, 1, 1};
+  const Partition halves = partition_recompute_all(joint);
+  EXPECT_TRUE(has(halves.backward, "aten::add"));
+  expect_joint(joint, halves);
+}
+
+TEST(SaveAll, SavesEverythingInMemoryOfItsOwnAndRunsNothingAgain) {
+  const Joint joint = dropped_sine();
+  const Partition halves = partition_save_all(joint);
+  EXPECT_EQ(halves.saved.size(), 3u);                                // the sine, what is left of it, the mask; not what is returned
+  EXPECT_FALSE(has(halves.backward, "aten::sin") || has(halves.backward, "aten::native_dropout"));
+  expect_joint(joint, halves);
+}
+
+TEST(SplitAt, RunsAgainWhatLiesBehindTheChosenValues) {
+  const Joint joint = with_generator_states(dropped_sine());
+  std::vector<bool> chosen(joint.graph.value_count());
+  chosen[size_t(std::get<Value>(joint.graph.nodes()[0].results[0]).id)] = true;
+  const Partition halves = split_at(joint, {}, chosen);
+  EXPECT_EQ(halves.saved.size(), 2u);                                // the sine and the state
+  EXPECT_FALSE(has(halves.backward, "aten::sin"));
+  EXPECT_TRUE(has(halves.backward, "aten::native_dropout"));
+  expect_joint(joint, halves);
+}
+
+TEST(SplitAt, WhatTheForwardWritesIntoAnInputIsReadFromACopyOfBefore) {
+  GraphWriter w;
+  const Value x = w.input({8}), tangent = w.input({8});
+  const Value sine = w.call("aten::sin", {x}), cosine = w.call("aten::cos", {sine});
+  const Value out = w.call("aten::exp", {cosine}), after = w.graph.add_value(w.graph.meta(x));
+  w.graph.add_node(Node{find_op("aten::copy_"), {x, cosine, c10::IValue(false)}, {after}, {{x, after}}});
+  w.phase = Phase::Backward;
+  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, sine})});
+  const Joint joint{w.graph, 1, 1};
+  const Partition halves = partition_recompute_all(joint);
+  EXPECT_TRUE(has(halves.backward, "aten::sin"));
+  expect_joint(joint, halves);
+}
+
+TEST(Recomputation, LeavesSideEffectsAndUnsetMemoryAlone) {
+  GraphWriter w;
+  const Value x = w.input({8}), tangent = w.input({8});
+  const Value unset = w.call("aten::empty_like", {x});
+  w.node("aten::_assert_async", {w.call("aten::sum", {x})});
+  const Value out = w.call("aten::add.Tensor", {x, unset});
+  w.phase = Phase::Backward;
+  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, unset})});
+  const Partition halves = partition_recompute_all({w.graph, 1, 1});
+  EXPECT_EQ(halves.saved, std::vector<Value>{unset});
+  EXPECT_TRUE(has(halves.forward, "aten::_assert_async"));
+  EXPECT_FALSE(has(halves.backward, "aten::_assert_async"));
+}
+
+}  // namespace tandem
