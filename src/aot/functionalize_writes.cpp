@@ -90,7 +90,12 @@ bool Functionalizer::rewrite_as_twin(const Node& node) {
   for (const auto& [before, after] : node.writes)
     if (before != after) return false;
   std::vector<Operand> arguments = node.arguments;
-  for (Operand& argument : arguments) map_values(argument, [&](Value v) { return read(v); });
+  for (Operand& argument : arguments)
+    map_values(argument, [&](Value v) {
+      const Value known = read(v);
+      factory_results_.erase(known.id);
+      return known;
+    });
   std::vector<Value> old;
   for (const auto& [before, after] : node.writes) old.push_back(read(before));
   std::vector<Value> results;

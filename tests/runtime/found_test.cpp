@@ -346,5 +346,26 @@ TEST(Found, AnOutputThatIsAnInputWithAHistoryOfItsOwn) {
   EXPECT_TRUE(at::equal(torch::autograd::grad({out.sum()}, {x})[0], at::full({2}, 3.0, x.options())));
 }
 
+// The draw went into the very memory that the write before it had read.
+TEST(Found, ARandomWriteToWhatAWriteHasRead) {
+  const Callable program = [](const Tensors& in) {
+    at::Tensor factor = at::scalar_tensor(3.0);
+    in[0].normal_();
+    at::Tensor y = in[0].detach().mul_(2).mul_(factor);
+    factor.bernoulli_(0.5);
+    return Tensors{y, factor};
+  };
+  const Compiled fast(program, {.backend = "eager", .must_compile = true, .cache = {.enabled = false}});
+  auto seen = [](const Callable& f) {
+    torch::manual_seed(7);
+    const at::Tensor x = test::leaf({}).clone();
+    Tensors out = f({x});
+    out.insert(out.end(), {x.detach(), torch::rand({})});
+    return out;
+  };
+  const Tensors want = seen(program), got = seen([&](const Tensors& in) { return fast(in); });
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
+}
+
 }  // namespace
 }  // namespace tandem
