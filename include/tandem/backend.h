@@ -80,8 +80,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
   virtual std::string version() const = 0;
-  /// Code for a graph; a random node with a `Node::state` must draw from that, as Graph::run does.
   virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
+  /// Whether its code draws from the `Node::state` of a random node that has one, as Graph::run does. Functions with such nodes run as they are otherwise.
+  virtual bool draws_from_states() const { return false; }
   /// Which decompositions it wants to see applied first.
   virtual DecompositionTable decompositions() const { return {}; }
   /// Which passes are to run on the graphs of a stage that it is asked to compile, behind the registered ones; its version stands for them too.

@@ -23,6 +23,7 @@ class EagerBackend final : public Backend {
  public:
   std::string name() const override { return "eager"; }
   std::string version() const override { return "1"; }
+  bool draws_from_states() const override { return true; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph); }
   std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph&, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph_from(bytes)); }
 };

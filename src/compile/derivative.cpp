@@ -93,6 +93,7 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
     if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) extract_and_partition(missing);
   find_shared_versions();
   record_.gradients = positions(asked.wanted, record_.halves.forward);
+  refuse_states();
   forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
 }
 
@@ -115,7 +116,13 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
   } else {
     record_.halves.forward = run_passes(joint_.graph, wanted_passes(compilation_.options, Stage::Inference));
   }
+  refuse_states();
   forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
+}
+
+void Derivative::refuse_states() const {
+  compilation_.toolchain.refuse_states(record_.halves.forward, forward_place().stage);
+  compilation_.toolchain.refuse_states(record_.halves.backward, Stage::Backward);
 }
 
 /// Where the forward's inputs come from says which of them stay, and which nobody else will read.

@@ -67,6 +67,7 @@ class Derivative {
   Kept kept() const { return {joint(), record_.halves.saved, record_.halves.forward, record_.taken, below_ ? std::make_shared<Kept>(below_->kept()) : nullptr}; }
   void partition(const Joint& joint, std::vector<Value> must_save);
   std::vector<Value> missing_for_next_order() const;
+  void refuse_states() const;
   void find_shared_versions();
   void find_leftovers();
   BackwardCode compile_backward(const BackwardVariant& variant);

@@ -4,6 +4,7 @@
 #include <tandem/error.h>
 
 #include "base/counters.h"
+#include "base/verdicts.h"
 #include "compile/guarded.h"
 #include "key/named_code.h"
 
@@ -26,6 +27,12 @@ c10::Device device_of(const Graph& graph) {
 }  // namespace
 
 bool Toolchain::is_of_own_compiler(Stage stage) const { return own_compiler(options_, stage) != nullptr; }
+
+void Toolchain::refuse_states(const Graph& graph, Stage stage) const {
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return bool(node.state); })) return;
+  if (is_of_own_compiler(stage) || !find_backend(options_.backend)->draws_from_states())
+    throw RunEagerly("it draws random numbers again from a state of the generator, which its compiler or backend does not say that it can (Backend::draws_from_states)");
+}
 
 CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place) const {
   CompileContext context;

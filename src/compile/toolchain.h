@@ -31,6 +31,9 @@ class Toolchain {
   /// Whether the code of a stage is made by a compiler that was given in the options, and has no bytes.
   bool is_of_own_compiler(Stage stage) const;
 
+  /// Throws RunEagerly where the graph has random nodes that draw from states, and whoever compiles that stage does not say that he minds them.
+  void refuse_states(const Graph& graph, Stage stage) const;
+
   /// Names a graph of this signature to those who look at graphs.
   Sight sight(const char* what, size_t order = 1, size_t variant = 0) const;
 

@@ -93,7 +93,27 @@ void expect_eagers(const std::function<Tensors(const Tensors&)>& fn, bool compil
     }
 }
 
+/// Of a stranger who knows nothing of states.
+class Stranger final : public Backend {
+ public:
+  std::string name() const override { return "stranger"; }
+  std::string version() const override { return "1"; }
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
+    for (const Node& node : graph.nodes()) EXPECT_FALSE(node.state);
+    return find_backend("eager")->compile(graph, context);
+  }
+};
+
 }  // namespace
+
+TEST(Checkpoints, AreLeftToEagerWhereABackendKnowsNothingOfStates) {
+  register_backend(std::make_shared<Stranger>());
+  Compiled fast = compile(checkpointed, {.backend = "stranger"});
+  const at::Tensor x = torch::randn(16).requires_grad_();
+  const Tensors want = results_of(checkpointed, x), got = results_of([&](const Tensors& in) { return fast(in); }, x);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
+  EXPECT_NE(fast.explain({x}).eager_reason.find("draws_from_states"), std::string::npos) << fast.explain({x}).eager_reason;
+}
 
 TEST(Checkpoints, OfACustomFunctionDrawTheirNumbersAgain) { expect_eagers(checkpointed, true); }
 TEST(Checkpoints, InTheForwardDrawTheirNumbersAgain) { expect_eagers(drawn_twice, true); }

@@ -120,6 +120,7 @@ class AwkwardBackend final : public Backend {
  public:
   std::string name() const override { return "eager"; }
   std::string version() const override { return "awkward"; }
+  bool draws_from_states() const override { return true; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<Awkward>(graph); }
 };
 
