@@ -6,6 +6,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(tandem_flags INTERFACE -fpch-preprocess)  # ccache needs it to see through a precompiled header
   # False alarms: in libtorch's inlined small vectors, in the C++ library's copies of strings, and (newer compilers) for references to what a returned view refers to.
   target_compile_options(tandem_flags INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
+  # A file of a batch is taken for a header.
+  target_compile_options(tandem_flags INTERFACE -Wno-subobject-linkage)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
     target_compile_options(tandem_flags INTERFACE -Wno-dangling-reference)
   endif()

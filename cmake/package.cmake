@@ -7,9 +7,7 @@ set_target_properties(tandem PROPERTIES INSTALL_RPATH "${TORCH_INSTALL_PREFIX}/l
 
 install(TARGETS tandem EXPORT tandemTargets)
 install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET tandem_program)
-  install(TARGETS tandem_program)
-endif()
+install(TARGETS tandem_program)
 install(EXPORT tandemTargets NAMESPACE tandem:: DESTINATION ${TANDEM_PACKAGE_DIR})
 export(EXPORT tandemTargets NAMESPACE tandem:: FILE ${PROJECT_BINARY_DIR}/tandemTargets.cmake)
 

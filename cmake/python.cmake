@@ -41,6 +41,7 @@ target_compile_definitions(tandem_python PRIVATE TANDEM_VERSION="${PROJECT_VERSI
 target_link_libraries(tandem_python PRIVATE tandem tandem_flags ${TORCH_INSTALL_PREFIX}/lib/libtorch_python.so)
 target_link_options(tandem_python PRIVATE $<$<PLATFORM_ID:Linux>:LINKER:--exclude-libs,ALL>)
 target_precompile_headers(tandem_python PRIVATE python/extension/precompiled.h)
+tandem_compile_in_batches(tandem_python)
 
 # What the package was built with, for the check that it is imported beside the same.
 execute_process(COMMAND ${Python_EXECUTABLE} -c "import runpy, sys; v = runpy.run_path(sys.argv[1]); print(repr(str(v['__version__'])), repr(v['cuda']), sep=';')"

@@ -4,7 +4,7 @@
 #include "fuzz/saved_copies.h"
 #include "fuzz/state.h"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "fuzz/observe.h"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cstring>

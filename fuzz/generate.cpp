@@ -3,7 +3,7 @@
 #include "fuzz/state.h"
 #include "fuzz/views.h"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 #include "fuzz/program.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <map>
@@ -43,10 +43,10 @@ bool overwrites(const Row& row) {
 }
 
 /// What changes with a write, or when a tensor starts to require grad.
-using State = std::pair<uint32_t, bool>;
-std::vector<State> states_of(const Tensors& tensors) {
-  std::vector<State> states;
-  for (const at::Tensor& t : tensors) states.push_back(t.defined() ? State(t._version(), t.requires_grad()) : State());
+using WriteState = std::pair<uint32_t, bool>;
+std::vector<WriteState> states_of(const Tensors& tensors) {
+  std::vector<WriteState> states;
+  for (const at::Tensor& t : tensors) states.push_back(t.defined() ? WriteState(t._version(), t.requires_grad()) : WriteState());
   return states;
 }
 
@@ -91,13 +91,13 @@ class Trial {
     const Row& row = rows()[step.row];
     Tensors arguments, results;
     for (size_t place : step.arguments) arguments.push_back(place < pool_.size() ? pool_[place] : at::Tensor());
-    const std::vector<State> before = states_of(arguments);
+    const std::vector<WriteState> before = states_of(arguments);
     const at::Tensor state = random_state();
     Effect effect;
     try {
       at::AutoGradMode mode(!step.no_grad);
       results = row.run(arguments, step.ints);
-      const std::vector<State> after = states_of(arguments);
+      const std::vector<WriteState> after = states_of(arguments);
       for (size_t a = 0; a < arguments.size(); ++a)
         if (after[a] != before[a]) effect.written.push_back(step.arguments[a]);
     } catch (const std::exception&) {

@@ -3,7 +3,9 @@
 #include "fuzz/meeting.h"
 #include "fuzz/saved_copies.h"
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <sstream>
 

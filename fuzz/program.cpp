@@ -2,7 +2,8 @@
 
 #include "fuzz/views.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <optional>

@@ -3,7 +3,8 @@
 
 #include "fuzz/program.h"
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
 
 namespace tandem::fuzz {
 

@@ -1,6 +1,8 @@
 #include "fuzz/state.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/utils.h>
 
 #include <map>
 

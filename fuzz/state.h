@@ -1,7 +1,7 @@
 /// What random programs keep, set and run besides operators; a run starts with none of it.
 #pragma once
 
-#include <torch/torch.h>
+#include <ATen/ATen.h>
 
 namespace tandem::fuzz {
 

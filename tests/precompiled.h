@@ -1,8 +1,5 @@
-// The slow headers that the tests, the benchmark models and the program share; precompiled once.
+// The slow headers that the tests share; precompiled once.
 #pragma once
 
 #include <torch/torch.h>
-
-#if __has_include(<gtest/gtest.h>)
 #include <gtest/gtest.h>
-#endif

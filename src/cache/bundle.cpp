@@ -72,16 +72,16 @@ std::optional<Member> take_member(std::string_view& text) {
 }
 
 /// A new file beside the one to be written, removed unless it was renamed to it.
-class Temporary {
+class NewBundle {
  public:
-  explicit Temporary(const std::filesystem::path& path) : path_(path), temporary_(path) {
+  explicit NewBundle(const std::filesystem::path& path) : path_(path), temporary_(path) {
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != sizeof random) fail_to_write(path_);
     temporary_ += ".temporary." + std::to_string(random);
     file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!file_) fail_to_write(path_);
   }
-  ~Temporary() {
+  ~NewBundle() {
     if (file_) unlink(temporary_.c_str());
   }
 
@@ -182,7 +182,7 @@ void write_bundle(const std::filesystem::path& path, const std::vector<BundleIte
   const std::string sealed_index = seal(Kind::Entry, index_name, index, signing_key);
   const uint64_t size = sealed_index.size();
 
-  Temporary file(path);
+  NewBundle file(path);
   file.write(magic);
   file.write({reinterpret_cast<const char*>(&size), sizeof size});
   file.write(sealed_index);

@@ -141,7 +141,7 @@ void check_asked_for(const Frame& frame, Kind kind, std::string_view name) {
   if (frame.name != name) throw Refused{"was written under another name"};
 }
 
-std::string decode(const Frame& frame, size_t largest) {
+std::string payload_of(const Frame& frame, size_t largest) {
   const Header& header = frame.header;
   if (header.is_signed > 1 || header.zero != 0 || header.encoding > static_cast<uint8_t>(Encoding::Zstd)) throw Refused{"has flags that mean nothing"};
   if (header.payload_size > largest) throw Refused{"declares " + std::to_string(header.payload_size) + " bytes, more than the " + std::to_string(largest) + " allowed"};
@@ -180,7 +180,7 @@ Opened open(Kind kind, std::string_view name, std::string_view sealed, std::stri
     check_whole(frame);
     check_signature(frame, signing_key);
     check_asked_for(frame, kind, name);
-    return {decode(frame, largest), {}};
+    return {payload_of(frame, largest), {}};
   } catch (Refused& refused) {
     return {{}, std::move(refused.complaint)};
   }

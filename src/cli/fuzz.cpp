@@ -27,7 +27,7 @@ struct FuzzOptions {
   bool json = false, cache = false, watched = false;
 };
 
-std::atomic<bool> interrupted = false;
+std::atomic<bool> stopped = false;
 
 double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 
@@ -47,7 +47,7 @@ Json json_of(const fuzz::Report& report, const FuzzOptions& options, double seco
           {"loaded", report.loaded},
           {"concessions", Json(report.concessions)},
           {"seconds", seconds},
-          {"interrupted", interrupted.load()},
+          {"interrupted", stopped.load()},
           {"failures", failures}};
 }
 
@@ -57,7 +57,7 @@ void print(const fuzz::Failure& f, const FuzzOptions& options) {
 }
 
 void print(const fuzz::Report& report, const FuzzOptions& options, double seconds) {
-  std::cout << report.programs << " programs of seed " << options.seed << " in " << duration(seconds) << (interrupted ? ", interrupted" : "") << ": " << report.failures.size()
+  std::cout << report.programs << " programs of seed " << options.seed << " in " << duration(seconds) << (stopped ? ", interrupted" : "") << ": " << report.failures.size()
             << " differ from eager; " << report.compiled << " compiled, " << report.refused << " refused by eager and compiled alike, " << report.uncompiled
             << " run uncompiled; gradients of " << report.differentiated << " compared, of higher order of " << report.twice;
   if (options.cache) std::cout << "; " << report.loaded << " loaded from the cache";
@@ -74,19 +74,19 @@ void print_progress(const fuzz::Report& report, const FuzzOptions& options, doub
 }
 
 /// Ctrl-C ends the wait for the children, and what is known by then is reported.
-void listen_for_interrupt() {
+void stop_at_interrupt() {
   struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_handler = [](int) { stopped = true; };
   sigaction(SIGINT, &action, nullptr);
 }
 
 void run_fuzz(const FuzzOptions& options) {
-  listen_for_interrupt();
+  stop_at_interrupt();
   const auto start = std::chrono::steady_clock::now();
   fuzz::Audience audience;
   if (!options.json) audience.on_failure = [&](const fuzz::Failure& failure) { print(failure, options); };
   audience.on_progress = [&](const fuzz::Report& report) { print_progress(report, options, seconds_since(start)); };
-  audience.stop = &interrupted;
+  audience.stop = &stopped;
   const ScratchFolder folder;
   fuzz::Setup setup;
   if (options.cache) setup.cache = folder.path;
@@ -97,7 +97,7 @@ void run_fuzz(const FuzzOptions& options) {
   if (options.json) std::cout << json_of(report, options, seconds_since(start)).dump() << "\n";
   else print(report, options, seconds_since(start));
   if (!report.failures.empty()) throw Exit{1};
-  if (interrupted) throw Exit{130};
+  if (stopped) throw Exit{130};
 }
 
 }  // namespace

@@ -12,7 +12,6 @@ namespace {
 
 constexpr size_t most_dimensions = 64;       ///< libtorch's own limit
 constexpr uint64_t most_storages = 1 << 30;  ///< so that there is always a fresh one
-constexpr int deepest_list = 8;
 
 enum MetaFlag : uint8_t { RequiresGrad = 1, Conj = 2, Neg = 4, Dense = 8, AllMetaFlags = 15 };
 

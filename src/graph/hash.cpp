@@ -12,9 +12,6 @@
 namespace tandem {
 namespace {
 
-/// What the next bytes mean; part of the hash, so a number never moves to another meaning.
-enum class Tag : uint8_t { None, Value, List, Int, UInt, Double, Complex, Bool, String, Device, Generator, Tensor, ConstantList };
-
 class Encoder {
  public:
   explicit Encoder(const Graph& graph) : graph_(graph), numbers_(graph.value_count(), -1) {}
@@ -32,6 +29,9 @@ class Encoder {
   }
 
  private:
+  /// What the next bytes mean; part of the hash, so a number never moves to another meaning.
+  enum class Tag : uint8_t { None, Value, List, Int, UInt, Double, Complex, Bool, String, Device, Generator, Tensor, ConstantList };
+
   void integer(int64_t number) {
     // Little end first on every machine.
     for (int shift = 0; shift < 64; shift += 8) bytes_ += char(uint64_t(number) >> shift);

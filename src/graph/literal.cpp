@@ -8,8 +8,6 @@
 namespace tandem {
 namespace {
 
-constexpr int deepest_list = 8;
-
 c10::IValue constant_of(Cursor& cursor, Operand operand) {
   if (auto* constant = std::get_if<c10::IValue>(&operand)) return std::move(*constant);
   cursor.complain("a tensor stands in a list of constants.");

@@ -24,6 +24,9 @@ bool is_tensor_type(const c10::Type* type);
 /// A list of tensors or of optional tensors, or an optional of such a list.
 bool is_tensor_list_type(const c10::Type* type);
 
+/// Lists of constants nest no deeper, in text and in bytes.
+constexpr int deepest_list = 8;
+
 /// The number that a constant is; none for symbols and for everything else.
 std::optional<at::Scalar> number_in(const c10::IValue& constant);
 

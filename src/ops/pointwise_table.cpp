@@ -5,7 +5,7 @@ namespace tandem {
 
 using enum Kind;
 
-static const FactRow rows[] = {
+static const FactRow pointwise_table[] = {
     // name, kind, cost
     {"aten::add", Pointwise, 1},
     {"aten::sub", Pointwise, 1},
@@ -198,6 +198,6 @@ static const FactRow rows[] = {
     {"aten::special_modified_bessel_k1", Pointwise, 30},
 };
 
-std::span<const FactRow> pointwise_rows() { return rows; }
+std::span<const FactRow> pointwise_rows() { return pointwise_table; }
 
 }  // namespace tandem

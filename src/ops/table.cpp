@@ -5,7 +5,7 @@ namespace tandem {
 
 using enum Kind;
 
-static const FactRow rows[] = {
+static const FactRow other_table[] = {
     // name, kind, cost, hidden writes, side effect, sizes known
     // Reductions: work per element read.
     {"aten::sum", Reduction, 1},
@@ -246,6 +246,6 @@ static const FactRow rows[] = {
     {"aten::_ctc_loss.Tensor", Other, 20},
 };
 
-std::span<const FactRow> other_rows() { return rows; }
+std::span<const FactRow> other_rows() { return other_table; }
 
 }  // namespace tandem

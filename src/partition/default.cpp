@@ -5,10 +5,6 @@ namespace {
 
 std::vector<Value> first(const std::vector<Value>& values, size_t count) { return {values.begin(), values.begin() + count}; }
 std::vector<Value> rest(const std::vector<Value>& values, size_t count) { return {values.begin() + count, values.end()}; }
-std::vector<Value> joined(std::vector<Value> values, const std::vector<Value>& more) {
-  values.insert(values.end(), more.begin(), more.end());
-  return values;
-}
 
 /// What `backward` reads of the forward, and what must be saved besides, in the order in which the joint defines it.
 std::vector<Value> saved_values(const Joint& joint, const Graph& backward, const std::vector<Value>& must_save) {

@@ -9,12 +9,13 @@
 #include "graph/uses.h"
 
 namespace tandem {
-namespace {
 
 std::vector<Value> joined(std::vector<Value> values, const std::vector<Value>& more) {
   values.insert(values.end(), more.begin(), more.end());
   return values;
 }
+
+namespace {
 
 class Splitter {
  public:

@@ -48,6 +48,8 @@ Partition split_at(const Joint& joint, const PartitionContext& context, const st
 /// The live nodes of one phase, between these inputs and outputs.
 Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::vector<Value> outputs);
 
+std::vector<Value> joined(std::vector<Value> values, const std::vector<Value>& more);
+
 /// Throws Error for a joint graph that cannot be split where it says.
 void refuse_if_forward_needs_backward(const Joint& joint);
 

@@ -1,16 +1,11 @@
+#include "partition/split.h"
+
 #include <tandem/error.h>
-#include <tandem/partition.h>
 
 #include <algorithm>
 
 namespace tandem {
 namespace {
-
-std::vector<Value> joined(std::vector<Value>::const_iterator begin, std::vector<Value>::const_iterator end, const std::vector<Value>& more) {
-  std::vector<Value> values(begin, end);
-  values.insert(values.end(), more.begin(), more.end());
-  return values;
-}
 
 class Halves {
  public:
@@ -23,8 +18,8 @@ class Halves {
     check_graph(halves_.forward, "forward");
     check_graph(halves_.backward, "backward");
     expect(halves_.forward.inputs() == std::vector<Value>(inputs.begin(), tangents), "the forward does not take the joint's primals");
-    expect(halves_.forward.outputs() == joined(outputs.begin(), gradients, halves_.saved), "the forward does not return the joint's forward outputs, then the saved values");
-    expect(halves_.backward.inputs() == joined(halves_.saved.begin(), halves_.saved.end(), {tangents, inputs.end()}), "the backward does not take the saved values, then the tangents");
+    expect(halves_.forward.outputs() == joined({outputs.begin(), gradients}, halves_.saved), "the forward does not return the joint's forward outputs, then the saved values");
+    expect(halves_.backward.inputs() == joined(halves_.saved, {tangents, inputs.end()}), "the backward does not take the saved values, then the tangents");
     expect(halves_.backward.outputs() == std::vector<Value>(gradients, outputs.end()), "the backward does not return the joint's gradients");
     for (Value v : context_.must_save)
       expect(std::find(halves_.saved.begin(), halves_.saved.end(), v) != halves_.saved.end(), "it does not save " + joint_.graph.name(v) + ", which PartitionContext::must_save names");

@@ -8,13 +8,13 @@
 namespace tandem {
 namespace {
 
-struct Registry {
+struct PassRegistry {
   std::mutex mutex;
   std::array<std::vector<Pass>, 4> passes;   ///< by stage
 };
 
-Registry& registry() {
-  static Registry instance;
+PassRegistry& pass_registry() {
+  static PassRegistry instance;
   return instance;
 }
 
@@ -27,13 +27,13 @@ void check_edges(const Graph& before, const Graph& after) {
 
 void register_pass(Stage stage, Pass pass) {
   if (!pass) throw Error("register_pass was given no function under the name '" + pass.name + "'; pass one");
-  Registry& all = registry();
+  PassRegistry& all = pass_registry();
   std::lock_guard lock(all.mutex);
   all.passes[size_t(stage)].push_back(std::move(pass));
 }
 
 std::vector<Pass> registered_passes(Stage stage) {
-  Registry& all = registry();
+  PassRegistry& all = pass_registry();
   std::lock_guard lock(all.mutex);
   return all.passes[size_t(stage)];
 }

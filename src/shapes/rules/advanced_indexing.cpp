@@ -83,13 +83,13 @@ void index(ShapeCall& call) {
   call.give(iterated(self.scalar_type(), operands));
 }
 
-constexpr Row rows[] = {
+constexpr Row advanced_indexing_rows[] = {
     {"aten::index.Tensor", index},
     {"aten::_unsafe_index.Tensor", index},
 };
 
 }  // namespace
 
-std::span<const Row> advanced_indexing() { return rows; }
+std::span<const Row> advanced_indexing() { return advanced_indexing_rows; }
 
 }  // namespace tandem::rules

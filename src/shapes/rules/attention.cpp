@@ -63,7 +63,7 @@ void flash_backward(ShapeCall& call) {
   for (size_t i : {1, 2, 3}) call.give(like(call.tensor(i)));
 }
 
-constexpr Row rows[] = {
+constexpr Row attention_rows[] = {
     {"aten::_scaled_dot_product_flash_attention_for_cpu", flash_cpu},
     {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", flash_cpu_backward},
     {"aten::_scaled_dot_product_efficient_attention", efficient},
@@ -74,6 +74,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> attention() { return rows; }
+std::span<const Row> attention() { return attention_rows; }
 
 }  // namespace tandem::rules

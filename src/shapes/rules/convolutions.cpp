@@ -100,7 +100,7 @@ void slow_convolution3d(ShapeCall& call) {
   call.give(make_meta(at::native::conv_output_size(input.sizes(), weight.sizes(), padding, stride), input.scalar_type()));
 }
 
-constexpr Row rows[] = {
+constexpr Row convolutions_rows[] = {
     {"aten::slow_conv3d_forward", slow_convolution3d},
     {"aten::convolution", convolution},
     {"aten::convolution_backward", convolution_backward},
@@ -108,6 +108,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> convolutions() { return rows; }
+std::span<const Row> convolutions() { return convolutions_rows; }
 
 }  // namespace tandem::rules

@@ -124,7 +124,7 @@ void segments(ShapeCall& call) {
 }
 void segments_backward(ShapeCall& call) { call.give(contiguous_like(call.tensor(2))); }
 
-constexpr Row rows[] = {
+constexpr Row indexing_rows[] = {
     {"aten::embedding", embedding},
     {"aten::embedding_dense_backward", embedding_backward},
     {"aten::_embedding_bag_dense_backward", embedding_bag_backward},
@@ -154,6 +154,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> indexing() { return rows; }
+std::span<const Row> indexing() { return indexing_rows; }
 
 }  // namespace tandem::rules

@@ -110,7 +110,7 @@ void matrix_exponential(ShapeCall& call) {
   call.give(self.numel() > 0 && self.size(-1) == 1 ? like(self) : contiguous_like(self));
 }
 
-constexpr Row rows[] = {
+constexpr Row linear_algebra_rows[] = {
     {"aten::linalg_pinv.atol_rtol_tensor", pseudo_inverse},
     {"aten::cholesky", columns_like_first},
     {"aten::cholesky_inverse", columns_like_first},
@@ -133,6 +133,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> linear_algebra() { return rows; }
+std::span<const Row> linear_algebra() { return linear_algebra_rows; }
 
 }  // namespace tandem::rules

@@ -65,7 +65,7 @@ void multilabel_margin(ShapeCall& call) {
   call.give(make_meta(call.tensor(1).sizes(), call.tensor(0).scalar_type()));
 }
 
-constexpr Row rows[] = {
+constexpr Row losses_rows[] = {
     {"aten::huber_loss", pair_loss<2>},
     {"aten::binary_cross_entropy", like_input_loss<3>},
     {"aten::binary_cross_entropy_with_logits", logits_loss},
@@ -84,6 +84,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> losses() { return rows; }
+std::span<const Row> losses() { return losses_rows; }
 
 }  // namespace tandem::rules

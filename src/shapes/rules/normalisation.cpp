@@ -139,7 +139,7 @@ void weight_norm_backward(ShapeCall& call) {
   call.give(contiguous_like(call.tensor(2)));
 }
 
-constexpr Row rows[] = {
+constexpr Row normalisation_rows[] = {
     {"aten::native_layer_norm", layer_norm},
     {"aten::native_layer_norm_backward", layer_norm_backward},
     {"aten::native_batch_norm", batch_norm},
@@ -163,6 +163,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> normalisation() { return rows; }
+std::span<const Row> normalisation() { return normalisation_rows; }
 
 }  // namespace tandem::rules

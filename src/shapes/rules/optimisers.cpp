@@ -6,7 +6,7 @@ namespace {
 /// These write lists of tensors in place and return nothing.
 void nothing(ShapeCall&) {}
 
-constexpr Row rows[] = {
+constexpr Row optimisers_rows[] = {
     {"aten::_fused_adam_", nothing},
     {"aten::_fused_adam_.tensor_lr", nothing},
     {"aten::_fused_adamw_", nothing},
@@ -18,6 +18,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> optimisers() { return rows; }
+std::span<const Row> optimisers() { return optimisers_rows; }
 
 }  // namespace tandem::rules

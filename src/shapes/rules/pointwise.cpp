@@ -115,7 +115,7 @@ void plain_pair(ShapeCall& call) {
   if (alike || made.strides() == a.strides()) call.give(std::move(made));
 }
 
-constexpr Row rows[] = {
+constexpr Row pointwise_rows[] = {
     {"aten::neg", plain},
     {"aten::exp", plain},
     {"aten::tanh", plain},
@@ -183,6 +183,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> pointwise() { return rows; }
+std::span<const Row> pointwise() { return pointwise_rows; }
 
 }  // namespace tandem::rules

@@ -59,7 +59,7 @@ void max_unpool3d(ShapeCall& call) { call.give(make_meta(with_last(call.tensor(0
 
 void fractional_backward(ShapeCall& call) { call.give(contiguous_like(call.tensor(1))); }
 
-constexpr Row rows[] = {
+constexpr Row pooling_rows[] = {
     {"aten::_adaptive_avg_pool2d", adaptive_average<2>},
     {"aten::_adaptive_avg_pool3d", adaptive_average<3>},
     {"aten::_adaptive_avg_pool2d_backward", adaptive_average_backward},
@@ -73,6 +73,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> pooling() { return rows; }
+std::span<const Row> pooling() { return pooling_rows; }
 
 }  // namespace tandem::rules

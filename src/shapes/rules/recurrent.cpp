@@ -56,13 +56,13 @@ void layer_backward(ShapeCall& call) {
   for (size_t i = 0; i < 7; ++i) call.give(make_meta(call.tensor(i).sizes(), at::kFloat));
 }
 
-constexpr Row rows[] = {
+constexpr Row recurrent_rows[] = {
     {"aten::mkldnn_rnn_layer", layer},
     {"aten::mkldnn_rnn_layer_backward", layer_backward},
 };
 
 }  // namespace
 
-std::span<const Row> recurrent() { return rows; }
+std::span<const Row> recurrent() { return recurrent_rows; }
 
 }  // namespace tandem::rules

@@ -85,7 +85,7 @@ void count_along(ShapeCall& call) { call.give(make_meta(reduced(call.tensor(0).s
 
 void safe_softmax(ShapeCall& call) { call.give(make_meta(call.tensor(0).sizes(), dtype_or(call, 2, call.tensor(0).scalar_type()))); }
 
-constexpr Row rows[] = {
+constexpr Row reductions_rows[] = {
     {"aten::max", all_same},
     {"aten::min", all_same},
     {"aten::median", all_same},
@@ -119,6 +119,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> reductions() { return rows; }
+std::span<const Row> reductions() { return reductions_rows; }
 
 }  // namespace tandem::rules

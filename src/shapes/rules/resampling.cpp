@@ -73,7 +73,7 @@ void channel_shuffle(ShapeCall& call) {
   call.give(call.device.is_cpu() ? suggested_like(call.tensor(0)) : contiguous_like(call.tensor(0)));
 }
 
-constexpr Row rows[] = {
+constexpr Row resampling_rows[] = {
     {"aten::reflection_pad2d", padded<2>},
     {"aten::replication_pad2d", padded<2>},
     {"aten::reflection_pad3d", padded<3>},
@@ -95,6 +95,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> resampling() { return rows; }
+std::span<const Row> resampling() { return resampling_rows; }
 
 }  // namespace tandem::rules

@@ -63,7 +63,7 @@ void complex_to_real(ShapeCall& call) {
   call.give(transformed(self, sizes, {dims.back()}, c10::toRealValueType(self.scalar_type())));
 }
 
-constexpr Row rows[] = {
+constexpr Row spectral_rows[] = {
     {"aten::_fft_c2c", complex_to_complex},
     {"aten::_fft_r2c", real_to_complex},
     {"aten::_fft_c2r", complex_to_real},
@@ -71,6 +71,6 @@ constexpr Row rows[] = {
 
 }  // namespace
 
-std::span<const Row> spectral() { return rows; }
+std::span<const Row> spectral() { return spectral_rows; }
 
 }  // namespace tandem::rules

@@ -28,13 +28,13 @@ void transpose(ShapeCall& call) {
   if (exists(a) && exists(b) && a != b) call.give(exchanged(self, a, b));
 }
 
-constexpr Row rows[] = {
+constexpr Row views_rows[] = {
     {"aten::t", t},
     {"aten::transpose.int", transpose},
 };
 
 }  // namespace
 
-std::span<const Row> views() { return rows; }
+std::span<const Row> views() { return views_rows; }
 
 }  // namespace tandem::rules

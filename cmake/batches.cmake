@@ -1,0 +1,27 @@
+# Most of the time that a file takes goes into templates of libtorch's headers, which its neighbours need as
+# well: the files of a folder are compiled together, at most eight at a time. So names in unnamed namespaces
+# differ within a folder, and a new file moves its neighbours alone to other batches.
+
+function(tandem_compile_in_batches target)
+  get_target_property(sources ${target} SOURCES)
+  set(folders "")
+  foreach(source ${sources})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE path)
+    string(REGEX MATCH "^(src/)?[^/]+" folder ${path})
+    string(MAKE_C_IDENTIFIER ${folder} folder)
+    list(APPEND folders ${folder})
+    list(APPEND files_of_${folder} ${source})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder ${folders})
+    list(LENGTH files_of_${folder} files)
+    math(EXPR batches "(${files} + 7) / 8")
+    set(number 0)
+    foreach(source ${files_of_${folder}})
+      math(EXPR batch "${number} * ${batches} / ${files}")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${batch})
+      math(EXPR number "${number} + 1")
+    endforeach()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
