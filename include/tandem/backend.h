@@ -83,6 +83,8 @@ class Backend {
   virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
   /// Whether its code draws from the `Node::state` of a random node that has one, as Graph::run does. Functions with such nodes run as they are otherwise.
   virtual bool draws_from_states() const { return false; }
+  /// Whether it prefers counter-based random numbers to libtorch's, where Options::random is empty.
+  virtual bool prefers_counter_numbers() const { return false; }
   /// Which decompositions it wants to see applied first.
   virtual DecompositionTable decompositions() const { return {}; }
   /// Which passes are to run on the graphs of a stage that it is asked to compile, behind the registered ones; its version stands for them too.

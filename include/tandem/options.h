@@ -29,6 +29,9 @@ struct Options {
   bool cudagraphs = false;                  ///< not available yet: asking for it is an error
   std::string partitioner = "default";      ///< default | a registered name
   double memory_budget = 1.0;               ///< 0 recompute all that may be ... 1 keep what is fastest; for partitioners that look at it
+  /// libtorch: eager's random numbers | counter: functions of a seed that is drawn once a call, which can be
+  /// computed again | empty: what the backend prefers.
+  std::string random = {};
   bool keep_input_mutations = true;         ///< writes to inputs stay in the graph where autograd allows
   bool watched_calls = true;                ///< calls 2, 3, 5, 9, 17 ... of a signature run the original and compare its operators with the record
   bool must_compile = false;                ///< a program that cannot be compiled throws UnsupportedError instead of running as it is

@@ -169,6 +169,7 @@ class Options:
     cudagraphs: bool
     partitioner: str
     memory_budget: float
+    random: str
     keep_input_mutations: bool
     watched_calls: bool
     must_compile: bool

@@ -11,8 +11,8 @@ from ._module import CompiledModule, compile_module
 from ._signature import roots_of
 
 _PLAIN = (
-    "backend", "cudagraphs", "partitioner", "memory_budget", "keep_input_mutations", "watched_calls", "must_compile", "debug_asserts", "record_locations", "name",
-    "max_signatures",
+    "backend", "cudagraphs", "partitioner", "memory_budget", "random", "keep_input_mutations",
+    "watched_calls", "must_compile", "debug_asserts", "record_locations", "name", "max_signatures",
 )
 _FUNCTIONS = ("fw_compiler", "bw_compiler", "inference_compiler", "partition_fn")
 
@@ -93,6 +93,7 @@ def compile(
     cudagraphs: bool = False,
     partitioner: str = "default",
     memory_budget: float = 1.0,
+    random: str = "",
     keep_input_mutations: bool = True,
     watched_calls: bool = True,
     must_compile: bool = False,
@@ -117,10 +118,14 @@ def compile(
     A program that looks at its data, or keeps state that compiled code would not keep, runs as it is and says so once; `must_compile` makes that an
     UnsupportedError. Calls 2, 3, 5, 9, 17 ... of a signature run the original and compare its operators with what was compiled, unless `watched_calls` is
     false.
+
+    Random numbers are eager's where `random` is "libtorch"; where it is "counter" they are functions of a
+    seed that is drawn once a call, and can be computed again. Empty is what the backend prefers.
     """
     options: dict[str, Any] = {
         "backend": backend, "cudagraphs": cudagraphs, "partitioner": partitioner, "memory_budget": memory_budget,
-        "keep_input_mutations": keep_input_mutations, "watched_calls": watched_calls, "must_compile": must_compile, "debug_asserts": debug_asserts,
+        "random": random, "keep_input_mutations": keep_input_mutations, "watched_calls": watched_calls,
+        "must_compile": must_compile, "debug_asserts": debug_asserts,
         "record_locations": record_locations, "watch": list(watch), "max_signatures": max_signatures, "fw_compiler": fw_compiler,
         "bw_compiler": bw_compiler, "inference_compiler": inference_compiler, "partition_fn": partition_fn, "decompositions": decompositions, "cache": cache,
     }

@@ -38,6 +38,7 @@ struct Compilation {
   std::vector<Capture> captures;             ///< of the trace, in its order
   const Toolchain toolchain;
   CompileTimes times;
+  bool has_said_what_is_left = false;        ///< which draws are libtorch's though others are wanted
   std::mutex mutex;                          ///< held while any order is recorded or compiled
   /// Called, with the mutex held, when a backward or an order has been added: what it is, of which order, and the seconds that it took.
   std::function<void(const char* what, size_t order, double seconds)> added;

@@ -9,6 +9,7 @@
 #include "base/counters.h"
 #include "base/history.h"
 #include "base/log.h"
+#include "compile/random_numbers.h"
 #include "key/named_code.h"
 #include "partition/extract.h"
 #include "passes/standard.h"
@@ -98,6 +99,7 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
 }
 
 Joint Derivative::with_passes(Joint joint) const {
+  joint.graph = with_wanted_numbers(std::move(joint.graph), compilation_);
   joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(compilation_.options), wanted_passes(compilation_.options, Stage::Joint));
   observe(compilation_.toolchain.sight("joint", number_), joint.graph);
   return joint;

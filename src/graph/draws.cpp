@@ -4,17 +4,13 @@
 #include "ops/generator_state.h"
 
 namespace tandem {
-namespace {
 
-/// The generator that the program hands to a node, or none.
 c10::IValue own_generator(const Node& node) {
   for (const Operand& argument : node.arguments)
     if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator() && constant->toGenerator().defined())
       return *constant;
   return {};
 }
-
-}  // namespace
 
 bool draws_live(const Node& node) { return facts(node.op).random && !node.state; }
 

@@ -8,6 +8,9 @@ namespace tandem {
 /// Whether a node draws from the live generator: it can neither be left out nor run twice nor change places with another.
 bool draws_live(const Node& node);
 
+/// The generator that the program hands to a node, or none.
+c10::IValue own_generator(const Node& node);
+
 /// The device whose generator a random node draws from.
 c10::Device drawn_on(const Graph& graph, const Node& node);
 

@@ -16,6 +16,11 @@ std::vector<Pass> wanted_passes(const Options& options, Stage stage) {
   return passes;
 }
 
+bool wants_counter_numbers(const Options& options) {
+  if (!options.random.empty()) return options.random == "counter";
+  return !options.fw_compiler && find_backend(options.backend)->prefers_counter_numbers();
+}
+
 const Compiler* own_compiler(const Options& options, Stage stage) {
   const Compiler& own = stage == Stage::Backward ? options.bw_compiler : stage == Stage::Inference ? options.inference_compiler : options.fw_compiler;
   if (own) return &own;

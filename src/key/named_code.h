@@ -10,6 +10,8 @@ namespace tandem {
 DecompositionTable wanted_decompositions(const Options& options);
 /// The passes that it runs on the graphs of a stage: registered ones, then those of the backend.
 std::vector<Pass> wanted_passes(const Options& options, Stage stage);
+/// Whether its random numbers are counter-based.
+bool wants_counter_numbers(const Options& options);
 /// The compiler that was given for graphs of a stage, or null: the backend compiles them.
 const Compiler* own_compiler(const Options& options, Stage stage);
 

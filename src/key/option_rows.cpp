@@ -1,6 +1,7 @@
 #include "key/option_rows.h"
 
 #include "graph/vocabulary.h"
+#include "key/named_code.h"
 
 namespace tandem {
 namespace {
@@ -13,13 +14,16 @@ std::string text(bool set) { return set ? "true" : "false"; }
 
 std::vector<OptionRow> option_rows(const Options& options) {
   // A field that is added to Options does not compile here until it has a name, and then a row.
-  const auto& [backend, cudagraphs, partitioner, memory_budget, keep_input_mutations, watched_calls, must_compile, debug_asserts, record_locations, name, watch, max_signatures, fw_compiler, bw_compiler,
-               inference_compiler, partition_fn, decompositions, cache] = options;
+  const auto& [backend, cudagraphs, partitioner, memory_budget, random, keep_input_mutations, watched_calls,
+               must_compile, debug_asserts, record_locations, name, watch, max_signatures, fw_compiler,
+               bw_compiler, inference_compiler, partition_fn, decompositions, cache] = options;
   return {
       {"backend", in_quotes(backend), "compilers may ask for it; its version is in the component compilers"},
       {"cudagraphs", text(cudagraphs), "what is compiled is recorded and replayed, or is not"},
       {"partitioner", in_quotes(partitioner), "compilers may ask for it; its version is in the component partitioner"},
       {"memory_budget", double_word(memory_budget), "what is saved and what is computed again depends on it"},
+      {"random", wants_counter_numbers(options) ? "counter" : "libtorch",
+       "draws of random numbers are other nodes; empty is what the backend prefers"},
       {"keep_input_mutations", text(keep_input_mutations), "writes to inputs are part of the graph, or are not"},
       {"watched_calls", out, "says when compiled code runs, not what it is"},
       {"must_compile", out, "says what happens where nothing is compiled"},

@@ -176,6 +176,10 @@ static const FactRow other_table[] = {
     {"aten::randperm", Random, 16},
     {"aten::_standard_gamma", Random, 16},
     {"aten::_sample_dirichlet", Random, 16},
+    {"tandem::counter_seed", Random, 16},
+    // Random numbers that draw from nothing: they are a function of a seed.
+    {"tandem::counter_uniform", Other, 8},
+    {"tandem::counter_normal", Other, 16},
     // Made from sizes and numbers alone.
     {"aten::empty", Factory, 1},
     {"aten::empty_strided", Factory, 1},

@@ -24,6 +24,8 @@ class Function {
     if (!program_) throw Error("compile was given an empty function");
     if (options_.cudagraphs) throw UnsupportedError("Options::cudagraphs is not available in this version; leave it false");
     if (options_.memory_budget < 0 || options_.memory_budget > 1) throw Error("Options::memory_budget must lie between 0 and 1");
+    if (!options_.random.empty() && options_.random != "libtorch" && options_.random != "counter")
+      throw Error("Options::random must be libtorch, counter or empty, not '" + options_.random + "'");
     if (options_.max_signatures == 0) throw Error("Options::max_signatures must be at least 1");
     if (!options_.fw_compiler) find_backend(options_.backend);
     if (!options_.partition_fn) find_partitioner(options_.partitioner);

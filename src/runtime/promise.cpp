@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "aot/replay.h"
+#include "compile/random_numbers.h"
 #include "runtime/entry.h"
 
 namespace tandem {
@@ -47,6 +48,7 @@ bool Entry::can_be_followed(const Tensors& inputs) const {
     if (plan().contract.inputs[i].write_recorded && inputs[i].defined() && inputs[i].is_view()) return false;
   const bool has_compilers = compilation_.options.fw_compiler || compilation_.options.bw_compiler || compilation_.options.inference_compiler;
   const bool gives_eager_bits = (compilation_.options.backend == "eager" || compilation_.options.backend == "debug") && !has_compilers && !compilation_.options.decompositions && compilation_.options.memory_budget == 1;
+  if (draws_counter_numbers(compilation_)) return false;
   // A program of shared memory was recorded as a function of that memory.
   // Code that the caller's backward runs must find what the forward found, which is told something else.
   return gives_eager_bits && !registers_passes() && !bases_ && !compilation_.traced.tracer->met_saved_tensor_hooks();

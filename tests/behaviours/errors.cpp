@@ -139,7 +139,9 @@ const bool errors_rows = add_rows({
     {.id = "O10", .check = sizes_changed_in_place_are_not_exported},
     {.id = "O11", .check = written_aliases_are_not_exported},
     {.id = "O12", .check = only_the_loss_may_require_grad},
-    {.id = "O13", .does_not_apply = "a list as one input of an export does not pass the C++ compiler, and graphs hold no seed and offset"},
+    {.id = "O13",
+     .does_not_apply = "a list as one input of an export does not pass the C++ compiler, and an export draws "
+                       "libtorch's numbers"},
     {"O14", {{dropout_that_returns_its_input, squares(1)}}},
     {.id = "O15", .check = no_fake_is_left},
     {.id = "O16", .waits_for = "graph hooks"},

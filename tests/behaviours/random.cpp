@@ -1,4 +1,5 @@
-// Rows I: random numbers. The backends here draw from libtorch's own generator, so that its state after a call is eager's.
+// Rows I: random numbers. They are libtorch's own, and the generator's state after a call is eager's, unless
+// a row asks for counter-based ones.
 #include "behaviours/row.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -10,8 +11,9 @@ at::Tensor generator_state() { return at::detail::getDefaultCPUGenerator().get_s
 
 Tensors dropped(const Tensors& in) { return {torch::dropout(in[0], 0.5, true) + in[0]}; }
 
-void draws_anew_at_every_call() {
-  Compiled fast([](const Tensors& in) { return Tensors{torch::rand_like(in[0]), in[0] * 2}; }, {.debug_asserts = true});
+void draws_anew_at_every_call(const char* random) {
+  Compiled fast([](const Tensors& in) { return Tensors{torch::rand_like(in[0]), in[0] * 2}; },
+                {.random = random, .debug_asserts = true});
   at::Tensor x = torch::randn(50);
   Tensors one = fast({x}), two = fast({x});
   EXPECT_FALSE(at::equal(one[0], two[0]));
@@ -34,6 +36,20 @@ void expect_generator_as_in_eager(const Callable& fn) {
   Compiled fast(fn, {});
   for (int call = 0; call < 2; ++call) {
     Tensors got = states([&](const Tensors& in) { return fast(in); }), want = states(fn);
+    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
+  }
+}
+
+/// A seed is drawn once a call, whatever the call draws; the backward draws none.
+void expect_generator_to_move_by_a_seed() {
+  auto seed = [](const Tensors& in) {
+    auto* generator = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+    generator->random64(), generator->random64();
+    return Tensors{in[0] * 1};
+  };
+  Compiled fast(dropped, {.random = "counter"});
+  for (int call = 0; call < 2; ++call) {
+    Tensors got = states([&](const Tensors& in) { return fast(in); }), want = states(seed);
     for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
   }
 }
@@ -76,8 +92,19 @@ const auto one_vector = both([](bool rg) { return leaves({{16}}, {rg}); });
 const bool random_versions = give_versions<NoisyGradient>();
 const bool random_rows = add_rows({
     {"I1", {{dropped, one_vector}}},
-    {.id = "I3", .check = draws_anew_at_every_call, .does_not_apply = "graphs hold no seed and offset; draws are libtorch's own"},
-    {.id = "I4", .check = [] { expect_generator_as_in_eager(dropped); }, .does_not_apply = "graphs yield no offset; the generator's state is held"},
+    {.id = "I3",
+     .check =
+         [] {
+           draws_anew_at_every_call("libtorch");
+           draws_anew_at_every_call("counter");
+         }},
+    {.id = "I4",
+     .check =
+         [] {
+           expect_generator_as_in_eager(dropped);
+           expect_generator_to_move_by_a_seed();
+         },
+     .does_not_apply = "graphs draw seed and offset and yield none; the generator's state is held"},
     {.id = "I5",
      .cases = {{[](const Tensors& in) { return Tensors{torch::rand_like(in[0]) * in[0]}; }, {leaves({{8}}, {true})}},
                {[](const Tensors& in) { return Tensors{torch::rand_like(in[0]) + in[0] * 2}; }, {leaves({{8}}, {true})}},

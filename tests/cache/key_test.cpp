@@ -172,6 +172,7 @@ const OptionCase option_cases[] = {
        o.partitioner = "key test";
      }},
     {"memory_budget", true, [](Options& o) { o.memory_budget = 0.5; }},
+    {"random", true, [](Options& o) { o.random = "counter"; }},
     {"keep_input_mutations", true, [](Options& o) { o.keep_input_mutations = false; }},
     {"watched_calls", false, [](Options& o) { o.watched_calls = false; }},
     {"must_compile", false, [](Options& o) { o.must_compile = true; }},

@@ -156,6 +156,24 @@ TEST(Watched, GradientsInsideAndNestedCompiledFunctions) {
   EXPECT_EQ(counter("promise_broken"), before);
 }
 
+/// The original draws libtorch's numbers: its results must not be those of a call in between.
+TEST(Watched, FunctionsThatDrawCounterNumbersAreTracedAgain) {
+  const uint64_t before = counter("promise_broken");
+  double factor = 1;
+  Compiled fast([&](const Tensors& in) { return Tensors{torch::dropout(in[0], 0.5, true) * factor}; },
+                {.random = "counter"});
+  auto seeded = [&] {
+    torch::manual_seed(1);
+    return fast({torch::ones(64)})[0];
+  };
+  const at::Tensor first = seeded();
+  for (int call = 2; call <= 9; ++call) EXPECT_TRUE(same_values(seeded(), first)) << call;
+  EXPECT_EQ(counter("promise_broken"), before);
+  factor = 3;
+  for (int call = 10; call <= 17; ++call) seeded();
+  EXPECT_EQ(counter("promise_broken"), before + 1);
+}
+
 /// Eager differentiates a write to a view through its base, which no fake has.
 TEST(Watched, AGradientInsideThroughAWriteToAView) {
   const uint64_t before = counter("promise_broken");

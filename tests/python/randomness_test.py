@@ -1,12 +1,14 @@
-"""Numbers from Python's and NumPy's generators are drawn at every call, as eager draws them."""
+"""Numbers from Python's and NumPy's generators are drawn at every call; torch's may be counter-based."""
 
 import random
 import unittest
 
 import numpy
 import torch
+import torch.utils.checkpoint
 
 import tandem
+import tandem.dynamo
 
 own = random.Random(7)
 modern = numpy.random.default_rng(7)
@@ -55,6 +57,44 @@ class Randomness(unittest.TestCase):
     def test_functions_that_draw_nothing_are_compiled(self):
         reads = lambda x: x * len(holder.generators) + (0 if own is None else 1)  # noqa: E731
         self.assertEqual(tandem.explain(reads, torch.ones(2)).eager_reason, "")
+
+
+class CounterNumbers(unittest.TestCase):
+    """`random="counter"`: functions of a seed that is drawn once a call."""
+
+    def trained(self, function, seed=3):
+        x = torch.arange(1.0, 65.0, requires_grad=True)
+        torch.manual_seed(seed)
+        y = function(x)
+        y.sum().backward()
+        return y.detach(), x.grad
+
+    def test_the_seed_decides(self):
+        noisy = lambda x: torch.nn.functional.dropout(x, 0.25) * torch.rand_like(x)  # noqa: E731
+        function = tandem.compile(noisy, random="counter")
+        one, again, other = self.trained(function), self.trained(function), self.trained(function, seed=4)
+        self.assertTrue(all(torch.equal(a, b) for a, b in zip(one, again)))
+        self.assertFalse(any(torch.equal(a, b) for a, b in zip(one, other)))
+
+    def test_a_checkpoint_has_those_of_the_plain_function(self):
+        def part(x):
+            return torch.nn.functional.dropout(x.sin(), 0.5).exp() * torch.nn.functional.dropout(x, 0.25)
+
+        def checkpointed(x):
+            return torch.utils.checkpoint.checkpoint(part, x, use_reentrant=False) * torch.rand_like(x)
+
+        plain = lambda x: part(x) * torch.rand_like(x)  # noqa: E731
+        want = self.trained(tandem.compile(plain, random="counter", must_compile=True))
+        for compile in (
+            lambda f: tandem.compile(f, random="counter", must_compile=True),
+            lambda f: torch.compile(f, backend=tandem.dynamo.backend, options={"random": "counter"}),
+        ):
+            got = self.trained(compile(checkpointed))
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(got, want)))
+
+    def test_other_words_are_refused(self):
+        with self.assertRaisesRegex(tandem.Error, "Options::random"):
+            tandem.compile(lambda x: x, random="philox")
 
 
 if __name__ == "__main__":

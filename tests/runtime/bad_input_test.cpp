@@ -133,6 +133,7 @@ TEST(BadInput, OptionsThatCannotBeServedAreRefusedAtOnce) {
   EXPECT_TRUE(contains(partitioner, "no such partitioner") && contains(partitioner, "default")) << partitioner;
   EXPECT_TRUE(contains(message<UnsupportedError>([&] { Compiled(fn, {.cudagraphs = true}); }), "cudagraphs"));
   EXPECT_THROW(Compiled(fn, {.memory_budget = 1.5}), Error);
+  EXPECT_THROW(Compiled(fn, {.random = "philox"}), Error);
   EXPECT_THROW(Compiled(fn, {.watch = {nullptr}}), Error);
   EXPECT_THROW(Compiled(fn, {.max_signatures = 0}), Error);
 }
