@@ -22,6 +22,7 @@ struct InputRole {
   Value value;
   std::string name;                         ///< "argument 0", "parameter fc.weight", "captured tensor 2", ...
   bool captured = false;
+  bool stays = false;                       ///< an argument that Options::static_arguments names
   bool requires_grad = false;
   bool data_written = false;                ///< its elements change
   bool metadata_written = false;            ///< its sizes, strides or storage change

@@ -40,6 +40,7 @@ struct Options {
   std::string name = {};                    ///< shows in logs, dumps and errors
   std::vector<std::shared_ptr<torch::nn::Module>> watch = {};   ///< modules a lambda captured: train/eval joins the signature
   size_t max_signatures = 64;               ///< beyond it the least recently used goes, with one warning that says what keeps changing
+  std::vector<size_t> static_arguments = {};   ///< positions of arguments whose address stays: parameters
   Compiler fw_compiler = {}, bw_compiler = {}, inference_compiler = {};   ///< override the backend; bw and inference fall back to fw
   Partitioner partition_fn = {};            ///< overrides the partitioner
   std::optional<DecompositionTable> decompositions = {};   ///< none: what the backend asks for; empty table: nothing is decomposed

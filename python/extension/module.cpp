@@ -51,6 +51,7 @@ void bind_options(py::module_& m) {
       .def_readwrite("record_locations", &Options::record_locations)
       .def_readwrite("name", &Options::name)
       .def_readwrite("max_signatures", &Options::max_signatures)
+      .def_readwrite("static_arguments", &Options::static_arguments)
       .def_readwrite("cache", &Options::cache)
       .def("set_fw_compiler", [](Options& o, py::object f) { o.fw_compiler = compiler_from(std::move(f)); })
       .def("set_bw_compiler", [](Options& o, py::object f) { o.bw_compiler = compiler_from(std::move(f)); })

@@ -177,6 +177,7 @@ class Options:
     record_locations: bool
     name: str
     max_signatures: int
+    static_arguments: list[int]
     cache: CacheOptions
     def set_fw_compiler(self, function: Function[[Graph, CompileContext], Any]) -> None: ...
     def set_bw_compiler(self, function: Function[[Graph, CompileContext], Any]) -> None: ...

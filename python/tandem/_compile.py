@@ -12,7 +12,8 @@ from ._signature import roots_of
 
 _PLAIN = (
     "backend", "cudagraphs", "partitioner", "memory_budget", "random", "keep_input_mutations",
-    "watched_calls", "must_compile", "debug_asserts", "record_locations", "name", "max_signatures",
+    "watched_calls", "must_compile", "debug_asserts", "record_locations", "name",
+    "max_signatures", "static_arguments",
 )
 _FUNCTIONS = ("fw_compiler", "bw_compiler", "inference_compiler", "partition_fn")
 
@@ -102,6 +103,7 @@ def compile(
     name: str | None = None,
     watch: Sequence[torch.nn.Module] = (),
     max_signatures: int = 64,
+    static_arguments: Sequence[int] = (),
     fw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
     bw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
     inference_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
@@ -121,12 +123,14 @@ def compile(
 
     Random numbers are eager's where `random` is "libtorch"; where it is "counter" they are functions of a
     seed that is drawn once a call, and can be computed again. Empty is what the backend prefers.
+    `static_arguments` are positions among the tensors of a call that stay where they are; backends are told.
     """
     options: dict[str, Any] = {
         "backend": backend, "cudagraphs": cudagraphs, "partitioner": partitioner, "memory_budget": memory_budget,
         "random": random, "keep_input_mutations": keep_input_mutations, "watched_calls": watched_calls,
         "must_compile": must_compile, "debug_asserts": debug_asserts,
-        "record_locations": record_locations, "watch": list(watch), "max_signatures": max_signatures, "fw_compiler": fw_compiler,
+        "record_locations": record_locations, "watch": list(watch), "max_signatures": max_signatures,
+        "static_arguments": list(static_arguments), "fw_compiler": fw_compiler,
         "bw_compiler": bw_compiler, "inference_compiler": inference_compiler, "partition_fn": partition_fn, "decompositions": decompositions, "cache": cache,
     }
     if name is not None:

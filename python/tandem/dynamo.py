@@ -25,7 +25,9 @@ def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options:
             _take_checkpoints(part)
             _ = part.code  # written at its first use, which during a trace would count as a change of the module
     # Dynamo checks at every call that the program is the one that the graph was made of.
-    function = _C.Callable(module.forward, [module], make_options({"name": _name(), "watched_calls": False, **(options or {})}, module))
+    static = _static_tensors(module, example_inputs, numbers)
+    defaults = {"name": _name(), "watched_calls": False, "static_arguments": static}
+    function = _C.Callable(module.forward, [module], make_options({**defaults, **(options or {})}, module))
     return torch._dynamo.disable(_with_numbers(function, numbers) if numbers else function)
 
 
@@ -59,6 +61,14 @@ def _take_numbers(module: torch.fx.GraphModule) -> list[int]:
     if numbers:
         module.recompile()
     return numbers
+
+
+def _static_tensors(module: torch.fx.GraphModule, example_inputs: list[Any], numbers: list[int]) -> list[int]:
+    """Which of the tensors stay where they are: Dynamo marks parameters and buffers, which it hands over."""
+    nodes = enumerate(zip(module.graph.find_nodes(op="placeholder"), example_inputs))
+    tensors = [node for i, (node, given) in nodes if isinstance(given, torch.Tensor) and i not in numbers]
+    marks = [node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type") for node in tensors]
+    return [i for i, mark in enumerate(marks) if mark]
 
 
 def _take_checkpoints(module: torch.fx.GraphModule) -> None:

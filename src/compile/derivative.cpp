@@ -139,7 +139,7 @@ CodePlace Derivative::forward_place() const {
   }
   const auto& inputs = compilation_.plan.contract.inputs;
   for (size_t i = 0; i < record_.halves.forward.inputs().size(); ++i)
-    if (inputs[i].captured) place.static_inputs.push_back(i);
+    if (inputs[i].captured || inputs[i].stays) place.static_inputs.push_back(i);
   return place;
 }
 

@@ -49,10 +49,11 @@ std::string text(const char* what, const std::optional<Number>& number) {
 
 // A field that is added to a role does not compile until it is placed here.
 std::string text(const InputRole& role) {
-  const auto& [value, name, captured, requires_grad, data_written, metadata_written, write_kept, write_recorded, starts_requiring_grad, retains_grad, metadata_steps, versions, view_of,
+  const auto& [value, name, captured, stays, requires_grad, data_written, metadata_written, write_kept, write_recorded, starts_requiring_grad, retains_grad, metadata_steps, versions, view_of,
                returned] = role;
   return "input " + text(value) + ", versions " + std::to_string(versions) +
          words({{"captured", captured},
+                {"stays", stays},
                 {"requires grad", requires_grad},
                 {"data written", data_written},
                 {"metadata written", metadata_written},

@@ -10,13 +10,19 @@ constexpr std::nullopt_t out = std::nullopt;
 
 std::string text(bool set) { return set ? "true" : "false"; }
 
+std::string numbers(const std::vector<size_t>& list) {
+  std::string text;
+  for (size_t number : list) text += (text.empty() ? "" : " ") + std::to_string(number);
+  return text;
+}
+
 }  // namespace
 
 std::vector<OptionRow> option_rows(const Options& options) {
   // A field that is added to Options does not compile here until it has a name, and then a row.
   const auto& [backend, cudagraphs, partitioner, memory_budget, random, keep_input_mutations, watched_calls,
-               must_compile, debug_asserts, record_locations, name, watch, max_signatures, fw_compiler,
-               bw_compiler, inference_compiler, partition_fn, decompositions, cache] = options;
+               must_compile, debug_asserts, record_locations, name, watch, max_signatures, static_arguments,
+               fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, cache] = options;
   return {
       {"backend", in_quotes(backend), "compilers may ask for it; its version is in the component compilers"},
       {"cudagraphs", text(cudagraphs), "what is compiled is recorded and replayed, or is not"},
@@ -32,6 +38,7 @@ std::vector<OptionRow> option_rows(const Options& options) {
       {"name", out, "shows in logs, dumps and errors alone"},
       {"watch", out, "what a module's mode changes shows in the trace"},
       {"max_signatures", out, "says how much is kept in memory"},
+      {"static_arguments", numbers(static_arguments), "compilers are told which inputs stay where they are"},
       {"fw_compiler", out, "its name and version are in the component compilers"},
       {"bw_compiler", out, "its name and version are in the component compilers"},
       {"inference_compiler", out, "its name and version are in the component compilers"},

@@ -176,6 +176,7 @@ void Entry::plan_traced(const CompileRequest& request, const Tensors& arguments)
   read_inputs(arguments);
   name_inputs(request);
   compilation_.plan = plan_calls(compilation_.traced, input_names_, compilation_.options.keep_input_mutations);
+  mark_static_arguments();
 }
 
 void Entry::split_and_compile(JointGraph made) {

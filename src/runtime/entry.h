@@ -105,6 +105,7 @@ class Entry {
   void plan_traced(const CompileRequest& request, const Tensors& arguments);
   void read_inputs(const Tensors& arguments);
   void name_inputs(const CompileRequest& request);
+  void mark_static_arguments();
   void differentiate_and_compile();
   void split_and_compile(JointGraph joint);
   void note_halves();

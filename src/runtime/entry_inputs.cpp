@@ -102,4 +102,12 @@ void Entry::name_inputs(const CompileRequest& request) {
   }
 }
 
+/// Of arguments that share memory the graph takes the tensor that they are views of, before all others.
+void Entry::mark_static_arguments() {
+  const size_t first = bases_ ? bases_->groups().size() : 0;
+  for (size_t a : compilation_.options.static_arguments)
+    if (first + a < input_of_argument_.size() && input_of_argument_[first + a] != size_t(-1))
+      compilation_.plan.contract.inputs[input_of_argument_[first + a]].stays = true;
+}
+
 }  // namespace tandem

@@ -181,6 +181,7 @@ const OptionCase option_cases[] = {
     {"name", false, [](Options& o) { o.name = "other"; }},
     {"watch", false, [](Options& o) { o.watch = {torch::nn::Linear(2, 2).ptr()}; }},
     {"max_signatures", false, [](Options& o) { o.max_signatures = 1; }},
+    {"static_arguments", true, [](Options& o) { o.static_arguments = {1}; }},
     {"fw_compiler", true, [](Options& o) { o.fw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1"); }},
     {"bw_compiler", true, [](Options& o) { o.bw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1"); }},
     {"inference_compiler", true, [](Options& o) { o.inference_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1"); }},

@@ -42,6 +42,21 @@ class Dynamo(unittest.TestCase):
         self.assertEqual(tandem.counters()["trace"], 1)
         self.assertEqual(tandem.counters()["compile_backward"], 1)
 
+    def test_parameters_and_buffers_are_static_inputs(self):
+        told = []
+
+        def compiler(graph, context):
+            told.append((context.stage, sorted(context.example[i].sizes for i in context.static_inputs)))
+            return graph.run
+
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1))
+        function = compiled(lambda x, s: model(x * s), options={"fw_compiler": compiler}, dynamic=True)
+        function(torch.randn(6, 4), 0.5).sum().backward()
+        kept = sorted(list(tensor.shape) for tensor in (*model.parameters(), *model.buffers()))
+        self.assertEqual(told[0], ("forward", kept))
+        self.assertEqual(told[1][0], "backward")
+        self.assertIn([1, 8], told[1][1])
+
     def test_graph_breaks(self):
         def broken(x):
             y = x.sin()

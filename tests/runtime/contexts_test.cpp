@@ -57,6 +57,26 @@ TEST(Compilers, AreToldWhichInputsOfABackwardStayAndWhichDie) {
   for (size_t i : backward.donated_inputs) EXPECT_NE(i, backward.static_inputs[0]);
 }
 
+TEST(Compilers, AreToldWhichArgumentsStay) {
+  std::vector<CompileContext> told;
+  auto fn = [](const Tensors& in) {
+    in[0].mul_(2);
+    return Tensors{in[1].matmul(in[2]).sin() * in[0].sum()};
+  };
+  Compiled fast(fn, {.static_arguments = {2}, .fw_compiler = keeping(told)});
+  const at::Tensor weight = leaf({3, 3}), x = leaf({2, 3}), memory = torch::ones({4, 3});
+  fast({torch::ones(3), x, weight})[0].sum().backward();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].static_inputs, std::vector<size_t>{2});
+  ASSERT_EQ(told[1].static_inputs.size(), 1u);
+  EXPECT_EQ(told[1].example[told[1].static_inputs[0]].sizes, weight.sizes());
+  // The graph takes the memory that the first two share.
+  fast({memory[0], memory.slice(0, 0, 2), weight});
+  ASSERT_EQ(told.size(), 3u);
+  ASSERT_EQ(told[2].static_inputs.size(), 1u);
+  EXPECT_EQ(told[2].example[told[2].static_inputs[0]].sizes, weight.sizes());
+}
+
 /// Returns what the eager backend does, and says something else of it.
 Compiler claiming(std::vector<std::vector<int64_t>> strides) {
   struct Claiming : Executable {
