@@ -1,5 +1,7 @@
 #include "compile/leftovers.h"
 
+#include "graph/uses.h"
+
 namespace tandem {
 namespace {
 
@@ -59,7 +61,21 @@ Leftovers::Leftovers(std::vector<Between> saving, const Graph& backward, size_t 
     if (!has_results) gradients.assign(tangents_, Bits::all(gradients_));
     for_each_argument(*node, [&](Value read) { add(leads_to[size_t(read.id)], tangents, gradients); });
   }
-  for (size_t s = 0; s < saved; ++s) read_for_.push_back(leads_to[size_t(backward.inputs()[s].id)]);
+  const Gradients possible = gradients_of_tangents(backward, behind);
+  const std::vector<int32_t> reads = read_counts(backward);
+  for (size_t s = 0; s < saved; ++s) {
+    const size_t id = size_t(backward.inputs()[s].id);
+    read_for_.push_back(reads[id] > 0 ? leads_to[id] : possible);
+  }
+}
+
+Leftovers::Gradients Leftovers::gradients_of_tangents(const Graph& backward,
+                                                      const std::vector<Bits>& behind) const {
+  Gradients found(tangents_, Bits(gradients_));
+  for (size_t g = 0; g < gradients_; ++g)
+    for (size_t t = 0; t < tangents_; ++t)
+      if (Value made = backward.outputs()[g]; made && behind[size_t(made.id)].has(t)) found[t].insert(g);
+  return found;
 }
 
 Leftovers::Gradients Leftovers::refused(const std::vector<Between>& done) const {

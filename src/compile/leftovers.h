@@ -12,6 +12,7 @@ Between asked_of(const BackwardVariant& variant);
 class Leftovers {
  public:
   /// `backward` takes `saved` values, then the tangents, and returns all gradients; `saving` says where eager's nodes lie that give something up.
+  /// A saved value that it does not read is there for other backwards, and kept as long as eager allows any.
   Leftovers(std::vector<Between> saving, const Graph& backward, size_t saved);
 
   /// Whether eager would refuse `next` behind backwards that were the last ones through their nodes.
@@ -23,6 +24,7 @@ class Leftovers {
   using Gradients = std::vector<Bits>;       ///< for each tangent, those that something takes part in with it
 
   Gradients refused(const std::vector<Between>& done) const;
+  Gradients gradients_of_tangents(const Graph& backward, const std::vector<Bits>& behind) const;
 
   std::vector<Between> saving_;
   size_t tangents_, gradients_;

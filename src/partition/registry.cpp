@@ -10,8 +10,8 @@ struct Registry {
   std::mutex mutex;
   std::map<std::string, Partitioner> partitioners{
       {"default", Partitioner(&partition_default, "default", "1")},
-      {"recompute_all", Partitioner(&partition_recompute_all, "recompute_all", "1")},
-      {"save_all", Partitioner(&partition_save_all, "save_all", "1")},
+      {"recompute_all", Partitioner(&partition_recompute_all, "recompute_all", "2")},
+      {"save_all", Partitioner(&partition_save_all, "save_all", "2")},
   };
 };
 

@@ -21,7 +21,7 @@ class Splitter {
  public:
   Splitter(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen)
       : joint_(joint), graph_(joint.graph), can_(joint), chosen_(chosen), of_forward_(graph_.value_count()), is_primal_(graph_.value_count()),
-        read_by_backward_(graph_.value_count()), saved_(graph_.value_count()), met_(graph_.value_count()), copied_(graph_.value_count()) {
+        saved_(graph_.value_count()), met_(graph_.value_count()), copied_(graph_.value_count()) {
     for (size_t i = 0; i < joint.primals; ++i) of_forward_[size_t(graph_.inputs()[i].id)] = is_primal_[size_t(graph_.inputs()[i].id)] = true;
     for (const Node& node : graph_.nodes())
       if (node.phase == Phase::Forward) for_each_result(node, [&](Value v) { of_forward_[size_t(v.id)] = true; });
@@ -48,12 +48,51 @@ class Splitter {
 
  private:
   void need_what_is_read_by(const Graph& backward) {
-    std::vector<Value> read;
-    for (const Node& node : backward.nodes()) for_each_argument(node, [&](Value v) { read.push_back(v); });
+    for (const Node& node : backward.nodes()) for_each_argument(node, [&](Value v) { need(v); });
     for (Value v : backward.outputs())
-      if (v) read.push_back(v);
-    for (Value v : read) read_by_backward_[size_t(v.id)] = true;
-    for (Value v : read) need(v);
+      if (v) need(v);
+  }
+
+  void need(Value v) {
+    if (!is_run_again(v)) return;
+    if (is_to_be_saved(v)) saved_[size_t(v.id)] = true;
+    else run_again(v);
+  }
+
+  void run_again(Value first) {
+    std::vector<Value> waiting{first};
+    while (!waiting.empty()) {
+      const Value v = waiting.back();
+      waiting.pop_back();
+      if (met_[size_t(v.id)]) continue;
+      met_[size_t(v.id)] = true;
+      for_each_argument(can_.again(v), [&](Value argument) {
+        if (need_inside(argument)) waiting.push_back(argument);
+      });
+    }
+  }
+
+  /// Whether what a node reads that runs again is computed again too.
+  bool need_inside(Value v) {
+    const size_t id = size_t(v.id);
+    if (is_primal_[id]) copied_[id] = true;
+    else if (of_forward_[id] && !can_.is_seen_by_caller(v) && is_to_be_saved(v)) saved_[id] = true;
+    return is_run_again_inside(v);
+  }
+
+  /// Whether the backward computes a value again that a node of its own reads.
+  bool is_run_again(Value v) const { return of_forward_[size_t(v.id)] && !saved_[size_t(v.id)]; }
+
+  /// The same for one that is read by a node which runs again. Nothing is taken from memory of the caller's
+  /// there: he may write it before a backward that reads nothing of it in eager.
+  bool is_run_again_inside(Value v) const {
+    const size_t id = size_t(v.id);
+    return of_forward_[id] && !is_primal_[id] && (!saved_[id] || can_.is_seen_by_caller(v));
+  }
+
+  /// What eager's backward reads of memory that the caller has is read there: his writes to it are found out.
+  bool is_to_be_saved(Value v) const {
+    return !can_.may_recompute(v) || can_.is_seen_by_caller(v) || (chosen_[size_t(v.id)] && can_.may_save(v));
   }
 
   /// Copies are the first thing that the forward makes. To the backward they are the memory that views of the primals share.
@@ -72,7 +111,7 @@ class Splitter {
       halves.forward.add_value(meta);
       copies.push_back(Node{clone, {primal, c10::IValue()}, {copy}, {}, Phase::Forward, first_read_of(primal)});
       made.push_back(copy);
-      copy_of_.emplace(primal.id, copy);
+      own_.emplace(primal.id, copy);
     }
     auto& nodes = halves.forward.nodes();
     nodes.insert(nodes.begin(), copies.begin(), copies.end());
@@ -87,28 +126,6 @@ class Splitter {
       if (reads) return node.location;
     }
     return {};
-  }
-
-  void need(Value first) {
-    std::vector<Value> waiting{first};
-    while (!waiting.empty()) {
-      const Value v = waiting.back();
-      waiting.pop_back();
-      if (!of_forward_[size_t(v.id)] || saved_[size_t(v.id)] || met_[size_t(v.id)]) continue;
-      met_[size_t(v.id)] = true;
-      if (is_to_be_saved(v)) saved_[size_t(v.id)] = true;
-      else for_each_argument(can_.again(v), [&](Value argument) { is_copied(argument) ? void(copied_[size_t(argument.id)] = true) : waiting.push_back(argument); });
-    }
-  }
-
-  /// Whether a node that runs again reads a copy of it.
-  bool is_copied(Value v) const { return is_primal_[size_t(v.id)]; }
-
-  /// What eager's backward reads of memory that the caller has is read there, so that his writes to it are found out.
-  bool is_to_be_saved(Value v) const {
-    if (!can_.may_recompute(v)) return true;
-    if (can_.is_seen_by_caller(v)) return read_by_backward_[size_t(v.id)];
-    return chosen_[size_t(v.id)] && can_.may_save(v);
   }
 
   std::vector<Value> in_order_of_joint() const {
@@ -139,12 +156,13 @@ class Splitter {
     backward = without_unread_constants(std::move(backward));
   }
 
-  void add_maker(Graph& backward, Value first, std::vector<bool>& added) const {
+  void add_maker(Graph& backward, Value first, std::vector<bool>& added) {
+    if (!is_run_again(first)) return;
     std::vector<std::pair<Value, bool>> waiting{{first, false}};   // and whether all that it is made of has been added
     while (!waiting.empty()) {
       auto [v, is_ready] = waiting.back();
       waiting.pop_back();
-      if (size_t(v.id) >= saved_.size() || !of_forward_[size_t(v.id)] || saved_[size_t(v.id)] || added[can_.maker(v)]) continue;
+      if (added[can_.maker(v)]) continue;
       if (is_ready) {
         added[can_.maker(v)] = true;
         backward.add_node(apart_from_saved(backward, can_.again(v)));
@@ -152,18 +170,21 @@ class Splitter {
       }
       waiting.emplace_back(v, true);
       for_each_argument(can_.again(v), [&](Value argument) {
-        if (!is_copied(argument)) waiting.emplace_back(argument, false);
+        if (is_run_again_inside(argument)) waiting.emplace_back(argument, false);
       });
     }
   }
 
-  /// A node of which one result is saved may run again for the sake of another.
-  Node apart_from_saved(Graph& backward, Node node) const {
-    map_arguments(node, [&](Value v) { return is_copied(v) ? copy_of_.at(v.id) : v; });
+  /// A node may run again for the sake of one of its results while another is saved, and for others that run
+  /// again while the backward's own nodes read what is saved.
+  Node apart_from_saved(Graph& backward, Node node) {
+    map_arguments(node, [&](Value v) { return own_.contains(v.id) ? own_.at(v.id) : v; });
     auto apart = [&](Value made) {
       if (!saved_[size_t(made.id)]) return made;
       TensorMeta meta = backward.meta(made);
-      return backward.add_value(std::move(meta));
+      const Value other = backward.add_value(std::move(meta));
+      if (can_.is_seen_by_caller(made)) own_.emplace(made.id, other);
+      return other;
     };
     for (Operand& result : node.results) map_values(result, apart);
     for (auto& [before, after] : node.writes)
@@ -176,8 +197,9 @@ class Splitter {
   const Graph& graph_;
   const Recomputation can_;
   const std::vector<bool>& chosen_;
-  std::vector<bool> of_forward_, is_primal_, read_by_backward_, saved_, met_, copied_;
-  std::unordered_map<int32_t, Value> copy_of_;               ///< by the primal
+  std::vector<bool> of_forward_, is_primal_, saved_, met_, copied_;
+  /// What nodes that run again read in place of what lies in the caller's memory.
+  std::unordered_map<int32_t, Value> own_;
 };
 
 }  // namespace

@@ -40,9 +40,10 @@ class Recomputation {
   std::unordered_set<int32_t> seen_, primals_, shared_;      ///< storages: that the caller knows, of primals, of several of them
 };
 
-/// The halves where the backward takes what it reads of the forward from `chosen`, by the ids of values, and computes the
-/// rest from there, and from copies of primals: the caller may write what he gave before some backward that reads nothing of
-/// it in eager. What can be neither chosen nor computed is saved too, and all that `context` names.
+/// The halves where the backward takes what it reads of the forward from `chosen`, by the ids of values, and
+/// computes the rest from there, from copies of primals, and from nothing else that the caller has: he may
+/// write that before some backward that reads nothing of it in eager. What can be neither chosen nor computed
+/// is saved too, and all that `context` names.
 Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen);
 
 /// The live nodes of one phase, between these inputs and outputs.

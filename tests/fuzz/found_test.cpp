@@ -13,7 +13,8 @@ using fuzz::Scene;
 using Given = std::function<Scene()>;
 
 /// All given tensors are arguments. Several seeds, since gradients of a random choice of outputs are compared.
-void expect_same(const Given& given, const std::function<Tensors(Tensors)>& run, bool higher_orders = false) {
+void expect_same(const Given& given, const std::function<Tensors(Tensors)>& run, bool higher_orders = false,
+                 const fuzz::Setup& setup = {}) {
   for (uint64_t data = 1; data <= 8; ++data) {
     auto scene = [&](uint64_t seed, const Scene*) {
       torch::manual_seed(seed);
@@ -21,7 +22,7 @@ void expect_same(const Given& given, const std::function<Tensors(Tensors)>& run,
     };
     std::vector<size_t> arguments(given().pool.size());
     std::iota(arguments.begin(), arguments.end(), 0);
-    const fuzz::Outcome outcome = fuzz::compare({scene, arguments, run, data, higher_orders});
+    const fuzz::Outcome outcome = fuzz::compare({scene, arguments, run, data, higher_orders}, setup);
     if (outcome.mismatch) FAIL() << outcome.mismatch->kind << ", " << outcome.mismatch->setup << "\n" << outcome.mismatch->detail << "\nseed " << data;
   }
 }
@@ -132,6 +133,19 @@ TEST(Found, AnInputGetsOtherSizesWhileAViewOfWhatItSharesMemoryWithIsReturned) {
   for (int64_t size : {1, 3}) {
     auto two = [size] { Scene scene = one_computed({size}); scene.pool.push_back(scene.pool[0].slice(0, 1)); return scene; };
     expect_same(two, [](Tensors v) { at::Tensor part = v[0].split(2, 0)[0]; v[1].unsqueeze_(0); return Tensors{part}; });
+  }
+}
+
+/// A backward that runs the comparison again must not read what the caller has written since.
+TEST(Found, AMaskOfAnOutputThatIsWritten) {
+  for (const char* partitioner : {"recompute_all", "save_all"}) {
+    fuzz::Setup setup;
+    setup.options.partitioner = partitioner;
+    auto program = [](Tensors v) {
+      at::Tensor y = at::sqrt(at::abs(v[0]));
+      return Tensors{y, at::masked_fill(v[0], at::gt(y, 0), 2)};
+    };
+    expect_same([] { return one_leaf({}); }, program, /*higher_orders=*/false, setup);
   }
 }
 

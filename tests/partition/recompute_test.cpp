@@ -118,6 +118,26 @@ TEST(SplitAt, WhatTheForwardWritesIntoAnInputIsReadFromACopyOfBefore) {
   expect_joint(joint, halves);
 }
 
+TEST(SplitAt, WhatRunsAgainReadsNothingFromAnOutput) {
+  GraphWriter w;
+  const Value x = w.input({8}), first = w.input({8}), second = w.input({8});
+  const Value sine = w.call("aten::sin", {x}), cosine = w.call("aten::cos", {sine});
+  const Value out = w.call("aten::exp", {cosine});
+  w.phase = Phase::Backward;
+  const Value of_sine = w.call("aten::mul.Tensor", {first, sine});
+  w.graph.set_outputs({sine, out, of_sine, w.call("aten::mul.Tensor", {second, cosine})});
+  const Joint joint{w.graph, 1, 2};
+  const Partition halves = partition_recompute_all(joint);
+  verify(halves, joint, {}, "tested");
+  const at::Tensor input = at::rand({8}, at::kDouble), ones = at::ones({8}, at::kDouble);
+  Tensors outputs = halves.forward.run({input.clone()});
+  ASSERT_EQ(outputs.size(), 4u);                   // with the copy of the input, and the sine
+  outputs[0].fill_(99);
+  const Tensors gradients = halves.backward.run({outputs[2], outputs[3], ones, ones});
+  EXPECT_TRUE(at::equal(gradients[0], at::full({8}, 99.0, at::kDouble)));   // refused when compiled
+  EXPECT_TRUE(at::equal(gradients[1], input.sin().cos()));
+}
+
 TEST(Recomputation, LeavesSideEffectsAndUnsetMemoryAlone) {
   GraphWriter w;
   const Value x = w.input({8}), tangent = w.input({8});
