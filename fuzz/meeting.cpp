@@ -1,9 +1,11 @@
 #include "fuzz/meeting.h"
 
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <map>
+#include <set>
 
 namespace tandem::fuzz {
 
@@ -27,6 +29,28 @@ size_t sums_of_gradients(const Tensors& roots) {
     for (const torch::autograd::Edge& edge : node->next_edges()) arrive(edge);
   }
   return sums;
+}
+
+bool writes_parts(const Tensors& roots) {
+  std::vector<const torch::autograd::Node*> waiting;
+  std::set<const torch::autograd::Node*> met;
+  for (const at::Tensor& root : roots) waiting.push_back(root.grad_fn().get());
+  while (!waiting.empty()) {
+    const torch::autograd::Node* node = waiting.back();
+    waiting.pop_back();
+    if (!node || !met.insert(node).second) continue;
+    if (dynamic_cast<const torch::autograd::CopySlices*>(node)) return true;
+    for (const torch::autograd::Edge& edge : node->next_edges()) waiting.push_back(edge.function.get());
+  }
+  return false;
+}
+
+bool was_reshaped_in_place(const at::Tensor& given) {
+  const auto node = given.grad_fn();
+  if (!node || given.is_view()) return false;
+  const std::string name = node->name();
+  const std::string_view kinds[] = {"TBackward", "Transpose", "Squeeze", "Unsqueeze", "Swap", "AsStrided"};
+  return std::any_of(std::begin(kinds), std::end(kinds), [&](std::string_view kind) { return name.starts_with(kind); });
 }
 
 }  // namespace tandem::fuzz

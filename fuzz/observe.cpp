@@ -96,6 +96,7 @@ class Run {
     see_state("call");
     see_sharing();
     differentiate("gradient");
+    differentiate_between();
     if (subject_.higher_orders) differentiate_again();
     write_outputs();
     see_state("write to outputs");
@@ -225,6 +226,76 @@ class Run {
       const bool left_alone = std::equal(tangents.begin(), tangents.end(), before.begin(), [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
       see("tangents of " + kind, 0, left_alone ? "as they were" : "written");
     }
+  }
+
+  /// Outputs that the program computed. Those on memory of given tensors are the caller's own views of these.
+  Tensors computed_outputs() const {
+    Tensors computed;
+    auto is_in = [](const Tensors& tensors, const auto& fits) { return std::any_of(tensors.begin(), tensors.end(), fits); };
+    for (const at::Tensor& t : with_gradient(outputs_)) {
+      const bool is_view = is_in(scene_.pool, [&](const at::Tensor& given) { return !given.is_same(t) && given.storage().is_alias_of(t.storage()); });
+      const bool is_there = is_in(computed, [&](const at::Tensor& other) { return other.is_same(t); });
+      if (!t.is_leaf() && at::isFloatingType(t.scalar_type()) && !is_view && !is_there) computed.push_back(t);
+    }
+    return computed;
+  }
+
+  /// Each output with respect to the others, and what hooks on these see while the leaves are asked for.
+  void differentiate_between() {
+    const std::string kind = "gradient between outputs";
+    const Tensors visible = computed_outputs();
+    if (visible.size() < 2 || subject_.sums_anew || !decide_between(kind, visible)) return;
+    torch::manual_seed(call_.seed + 4);
+    const Tensors tangents = tangents_of(visible);
+    for (size_t of = 0; of < visible.size(); ++of) {
+      Tensors others = visible, gradients;
+      others.erase(others.begin() + int64_t(of));
+      const std::string failure = failure_of([&] { gradients = torch::autograd::grad({visible[of]}, others, {tangents[of]}, true, false, true); });
+      see(kind, of, failure.empty() ? has_gradients : refused_gradients, failure);
+      for (size_t k = 0; k < gradients.size(); ++k) see_tensor(kind, k, gradients[k], between_exactness(), /*layout_matters=*/false);
+      see_hooks(visible, of, tangents[of]);
+    }
+  }
+
+  void see_hooks(const Tensors& visible, size_t of, const at::Tensor& tangent) {
+    const std::string kind = "gradient that a hook sees";
+    const Tensors wanted = leaves();
+    if (wanted.empty()) return;
+    Tensors seen(visible.size());
+    std::vector<unsigned> hooks;
+    for (size_t k = 0; k < visible.size(); ++k)
+      hooks.push_back(visible[k].register_hook([&seen, k](const at::Tensor& gradient) {
+        // Eager's engine brings nothing to the other results of an operator, and ours to what other outputs of a node lead to.
+        if (gradient.defined()) seen[k] = gradient.clone();
+      }));
+    const std::string failure = failure_of([&] { torch::autograd::grad({visible[of]}, wanted, {tangent}, true, false, true); });
+    for (size_t k = 0; k < visible.size(); ++k) visible[k].remove_hook(hooks[k]);
+    see(kind, of, failure.empty() ? has_gradients : refused_gradients, failure);
+    for (size_t k = 0; k < seen.size() && failure.empty(); ++k) see_tensor(kind, k, seen[k], between_exactness(), /*layout_matters=*/false);
+  }
+
+  Exactness between_exactness() const { return subject_.rounded ? Exactness::Rounded : Exactness::Numbers; }
+
+  /// A write to a part of a tensor may keep the whole history in one node. An input that is a view when it is written, and what
+  /// shares its memory, has its history from its base; one that gets other sizes in place, from the caller's side of the call.
+  bool decide_between(const std::string& kind, const Tensors& visible) {
+    if (call_.manner != nullptr) return !call_.manner->tangents.contains(kind);
+    bool parts = true;                       // of views that cannot be differentiated nothing is known
+    Tensors ends = visible;
+    for (size_t k = 0; k < scene_.pool.size(); ++k)
+      if (written_[k]) ends.push_back(scene_.pool[k]);
+    (void)failure_of([&] { parts = writes_parts(ends); });
+    if (!call_.history && !writes_views() && !shares_written_memory(visible) && !parts) return true;
+    found_.manner.concessions.insert("no gradients between outputs where parts or shared memory are written");
+    found_.manner.tangents[kind] = Tangents::None;
+    return false;
+  }
+
+  bool shares_written_memory(const Tensors& visible) const {
+    for (size_t k = 0; k < scene_.pool.size(); ++k)
+      for (const at::Tensor& t : visible)
+        if (written_[k] && (t.is_same(scene_.pool[k]) ? was_reshaped_in_place(t) : t.storage().is_alias_of(scene_.pool[k].storage()))) return true;
+    return false;
   }
 
   /// Gradients of gradients, of two orders, or of three for some.

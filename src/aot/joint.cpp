@@ -1,5 +1,6 @@
 #include "aot/joint.h"
 
+#include <c10/util/strides.h>
 #include <tandem/build.h>
 #include <chrono>
 #include <set>
@@ -27,12 +28,8 @@ TensorMeta expected_tangent(const at::Tensor& source) {
   if (source.is_non_overlapping_and_dense()) {
     meta.strides.assign(source.strides().begin(), source.strides().end());
   } else {
-    meta.strides.resize(meta.sizes.size());
-    int64_t stride = 1;
-    for (size_t d = meta.sizes.size(); d-- > 0;) {
-      meta.strides[d] = stride;
-      stride *= std::max<int64_t>(meta.sizes[d], 1);
-    }
+    const auto strides = c10::contiguous_strides(meta.sizes);
+    meta.strides.assign(strides.begin(), strides.end());
   }
   return meta;
 }
@@ -123,6 +120,7 @@ Order first_order(const Traced& traced, const Plan& plan) {
   order.sources = plan.tangent_sources;
   order.sole_views = plan.sole_views;
   for (size_t i : plan.gradient_inputs) order.leaves.push_back(traced.tracer->inputs()[i].leaf);
+  order.parts = {{0, order.sources.size(), 0, order.leaves.size()}};
   return order;
 }
 
@@ -175,13 +173,16 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
   Differentiation wanted(tracer, order, variant, Phase::Forward);
   Tensors gradients = tracer.differentiate_keeping_graph(wanted.sources, wanted.leaves, wanted.tangents);
   lead_to_fakes(tracer, gradients);
+  const OrderPart& part = order.parts[part_of(order.parts, variant)];
+  if (part.elsewhere) end_at_border(*part.elsewhere, gradients);
 
   NextOrder next;
   next.tangents = wanted.arrived.size();
   next.gradients = gradients.size();
   const auto& nodes = tracer.graph().nodes();
   next.order.nodes.assign(nodes.begin() + int64_t(traced.forward_nodes), nodes.end());
-  next.order.leaves = order.leaves;
+  next.order.leaves.assign(order.leaves.begin() + int64_t(part.first_leaf), order.leaves.begin() + int64_t(part.first_leaf + part.leaves));
+  next.order.leaves.insert(next.order.leaves.end(), part.beyond.begin(), part.beyond.end());
   next.order.tangents = order.tangents;
   for (const at::Tensor& tangent : wanted.arrived) {
     next.order.tangents.push_back(tracer.value_of(tangent));
@@ -192,6 +193,7 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
     next.sources.push_back(i);
     next.order.sources.push_back(gradients[i]);
   }
+  next.order.parts = {{0, next.order.sources.size(), 0, next.order.leaves.size(), {}, part.elsewhere}};
   if (!next.sources.empty()) {
     Differentiation again(tracer, next.order, expected_variant(next.order), Phase::Backward);
     Tensors second;

@@ -3,22 +3,40 @@
 
 #include <tandem/partition.h>
 
-#include "aot/traced.h"
+#include "aot/elsewhere.h"
+#include "aot/pieces.h"
 #include "aot/variant.h"
 
 namespace tandem {
+
+/// Sources and leaves of an order that belong together: a backward is asked for those of one part.
+struct OrderPart {
+  size_t first_source = 0, sources = 0;
+  size_t first_leaf = 0, leaves = 0;
+  Tensors beyond = {};                               ///< leaves that the order above may lead to besides
+  std::shared_ptr<const Elsewhere> elsewhere = {};   ///< of what lies in other pieces; null where there is none
+};
 
 /// What a derivative is taken of: fakes with their autograd graph, and what was recorded behind the forward to make them.
 struct Order {
   Tensors sources;                                   ///< tangents belong to these
   std::vector<std::optional<SoleView>> sole_views = {};   ///< of the first sources: the derivative is taken of the view
   Tensors leaves;                                    ///< gradients are taken of these
+  std::vector<OrderPart> parts;                      ///< of the first order its pieces, of others all of it
   std::vector<Node> nodes;
   std::vector<Value> tangents;                       ///< inputs that the nodes read besides the program's own
 };
 
-/// The program's outputs and inputs; nothing is recorded behind the forward.
+/// The program's outputs and inputs, in one part; nothing is recorded behind the forward.
 Order first_order(const Traced& traced, const Plan& plan);
+
+/// The same in pieces, at whose borders the history is cut from now on: what crosses one ends there, and begins there anew.
+Order cut_into_pieces(Traced& traced, const Plan& plan, const Pieces& pieces);
+
+/// Which part of its order a backward is asked for.
+size_t part_of(const std::vector<OrderPart>& parts, const BackwardVariant& variant);
+/// What of all that is expected is expected of one part.
+BackwardVariant expected_of(const OrderPart& part, const BackwardVariant& all);
 
 /// Every tangent arrives laid out like its source, every gradient is wanted.
 BackwardVariant expected_variant(const Order& order);

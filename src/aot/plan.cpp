@@ -1,6 +1,5 @@
 // What the compiled forward returns, and how the caller's tensors and outputs are made of it.
 #include "aot/planner.h"
-#include "aot/reach.h"
 #include "aot/sole_view.h"
 
 namespace tandem {
@@ -17,7 +16,6 @@ Plan Planner::run() {
   for (const at::Tensor& output : traced_.outputs) plan_output(output);
   order_output_steps();
   find_differentiable();
-  refuse_gradients_retained_inside(traced_, plan_.contract);
   plan_.gradients = traced_.gradients;
   return std::move(plan_);
 }
@@ -35,8 +33,6 @@ void Planner::find_differentiable() {
   plan_.sole_views.resize(plan_.tangent_sources.size());
   if (!plan_.tangent_sources.empty() && plan_.gradient_inputs.empty()) throw RunEagerly("an output requires grad although no input does");
   for (const at::Tensor& source : plan_.tangent_sources) plan_.contract.tangents.push_back(tracer_.value_of(source));
-  plan_.unreached = unreached_inputs(traced_, plan_);
-  plan_.saving = saving_nodes(tracer_, plan_.tangent_sources, plan_.gradient_inputs);
 }
 
 bool Planner::is_untouched_leaf(size_t returned) const {

@@ -157,10 +157,27 @@ void Planner::order_output_steps() {
     Value value = outputs[i].value;
     const size_t steps = outputs[i].same_as ? 0 : outputs[i].steps.size();
     if (steps == 0) made.push_back({value.id, {i, 0}});
-    for (size_t step = steps; step-- > 0; value = links_[size_t(value.id)].parent) made.push_back({value.id, {i, step}});
+    std::optional<size_t> from;
+    for (size_t step = steps; step-- > 0 && !from;) {
+      const Value parent = links_[size_t(value.id)].parent;
+      if (step > 0) from = view_between(i, parent, step);
+      made.push_back({value.id, {i, step, from}});
+      value = parent;
+    }
   }
   std::stable_sort(made.begin(), made.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [value, step] : made) plan_.output_steps.push_back(step);
+}
+
+std::optional<size_t> Planner::view_between(size_t output, Value parent, size_t steps) const {
+  const auto& outputs = plan_.contract.outputs;
+  const OutputRole& view = outputs[output];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const OutputRole& role = outputs[i];
+    const bool is_alike = role.source == view.source && role.base == view.base && role.tracked && view.tracked && !role.differentiable && !view.differentiable;
+    if (role.value == parent && is_alike && !role.same_as && role.steps.size() == steps) return i;
+  }
+  return std::nullopt;
 }
 
 void Planner::note_versions(size_t result) {

@@ -66,6 +66,8 @@ class Planner {
   /// The one of them that the others are views of, or what all of them are views of.
   at::Tensor base_of(const std::vector<at::Tensor>& together);
   void order_output_steps();
+  /// The output that this view of the same tensor was made of.
+  std::optional<size_t> view_between(size_t output, Value parent, size_t steps) const;
   void note_versions(size_t result);
   size_t returned(const at::Tensor& fake);
 

@@ -3,7 +3,6 @@
 
 #include <tandem/compiled.h>
 
-#include "aot/saving.h"
 #include "trace/tracer.h"
 
 namespace tandem {
@@ -69,6 +68,7 @@ std::string describe_kept(const Traced& traced);
 /// One step in making what the caller gets: number `step` of the views that lead to output `output`, or the whole output where there are none.
 struct OutputStep {
   size_t output = 0, step = 0;
+  std::optional<size_t> from = {};           ///< the output that it begins at, where the program made the view of that
 };
 
 /// The one view of a result that the caller gets. Eager adds the gradient that comes to the view before those from inside the function, so the backward is taken of the view.
@@ -85,8 +85,6 @@ struct Plan {
   Tensors tangent_sources;                   ///< the fakes that tangents belong to: differentiable ones of `returned`, then views of inputs
   std::vector<std::optional<SoleView>> sole_views;   ///< for each of these, where the caller gets but one view of it
   std::vector<size_t> gradient_inputs;       ///< inputs that gradients are taken of
-  std::vector<size_t> unreached;             ///< places in `gradient_inputs` that no output leads to; a derivative of higher order may
-  std::vector<Between> saving = {};          ///< between `tangent_sources` and `gradient_inputs`: what a backward uses up
   std::vector<Value> kept_writes;
   /// Inputs whose writes autograd does not see but must count: before the histories of inputs are read, or after. A view's history is another one once its base's version has
   /// changed, and the backward leads to the one that the program read.

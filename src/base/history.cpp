@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <typeinfo>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace tandem {
@@ -20,6 +21,21 @@ std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& 
   for (size_t next = 0; next < found.size(); ++next)
     for (const auto& edge : found[next]->next_edges()) visit(edge.function.get());
   return found;
+}
+
+std::vector<torch::autograd::Node*> nodes_in_order(const std::vector<at::Tensor>& tensors) {
+  const std::vector<torch::autograd::Node*> nodes = nodes_behind(tensors);
+  std::unordered_map<const torch::autograd::Node*, size_t> waiting;
+  for (const torch::autograd::Node* node : nodes)
+    for (const auto& edge : node->next_edges())
+      if (edge.function) ++waiting[edge.function.get()];
+  std::vector<torch::autograd::Node*> ordered;
+  for (torch::autograd::Node* node : nodes)
+    if (!waiting.count(node)) ordered.push_back(node);
+  for (size_t next = 0; next < ordered.size(); ++next)
+    for (const auto& edge : ordered[next]->next_edges())
+      if (edge.function && --waiting[edge.function.get()] == 0) ordered.push_back(edge.function.get());
+  return ordered;
 }
 
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <mutex>
 
-#include "aot/traced.h"
+#include "aot/joint.h"
 #include "compile/captures.h"
 #include "compile/toolchain.h"
 
@@ -35,6 +35,8 @@ struct Compilation {
   const Options options;
   Traced traced;
   Plan plan;
+  Pieces pieces;
+  Order first;                               ///< of the program itself, cut into its pieces
   std::vector<Capture> captures;             ///< of the trace, in its order
   const Toolchain toolchain;
   CompileTimes times;

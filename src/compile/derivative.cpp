@@ -17,49 +17,36 @@
 namespace tandem {
 namespace {
 
-/// Operators whose backward reads other saved values when it is differentiated in turn, or reads them only for some of their outputs.
-bool has_fickle_backward(const Graph& graph) {
-  static const std::vector<std::string_view> prefixes = {"aten::linalg_", "aten::_linalg_", "aten::_thnn_fused_", "aten::cumprod", "aten::prod", "aten::cholesky",
-                                                         "aten::ormqr", "aten::lu_", "aten::triangular_solve", "aten::trace", "aten::scatter_reduce",
-                                                         "aten::index_reduce"};
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return node.op.operator_name().name.starts_with(prefix); });
-  });
-}
-
 /// Whether the program registered hooks on tensors on the way to its results.
 bool have_hooks(const Tensors& results) {
   const auto nodes = nodes_behind(results);
   return std::any_of(nodes.begin(), nodes.end(), [](auto* node) { return has_hooks(*node); });
 }
 
-/// Which output of a graph is the gradient of each input; only wanted ones have one.
-std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& graph) {
-  std::vector<int64_t> found;
-  size_t next = 0;
-  for (bool asked : wanted) {
-    found.push_back(asked && graph.outputs()[next] ? int64_t(next) : -1);
-    next += asked;
-  }
-  return found;
-}
-
 }  // namespace
 
 const Order& Derivative::order() const {
+  if (!below_) return compilation_.first;
   if (!order_) order_ = std::move(compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, below_->order(), record_.variant); }).order);
   return *order_;
 }
 
 /// What the order above will read and the halves do not save.
 std::vector<Value> Derivative::missing_for_next_order() const {
-  if (!has_fickle_backward(joint_.graph) && !compilation_.traced.tracer->met_zeros()) return {};
-  BackwardVariant most = record_.expected;
-  for (auto& tangent : most.tangents) tangent->requires_grad = true;
+  std::vector<Value> missing;
+  if (!has_fickle_backward(joint_.graph) && !compilation_.traced.tracer->met_zeros()) return missing;
+  for (size_t p = 0; p < parts_.size(); ++p) add_missing(expected_of(parts_[p], record_.expected), p, missing);
+  return missing;
+}
+
+void Derivative::add_missing(BackwardVariant most, size_t part, std::vector<Value>& missing) const {
+  for (auto& tangent : most.tangents)
+    if (tangent) tangent->requires_grad = true;
   try {
     NextOrder next = compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
-    return missing_values(with_passes(std::move(next.joint)), kept());
+    for (Value value : missing_values(with_passes(std::move(next.joint)), kept(part)))
+      if (std::find(missing.begin(), missing.end(), value) == missing.end()) missing.push_back(value);
   } catch (const NoNextOrder&) {
     // It says so when it is asked for.
   } catch (const UnsupportedError& reason) {
@@ -68,23 +55,25 @@ std::vector<Value> Derivative::missing_for_next_order() const {
   } catch (const std::exception&) {
     // A next order that cannot be recorded now says so when it is asked for.
   }
-  return {};
 }
 
-Derivative::Derivative(Compilation& compilation, Order order) : compilation_(compilation), number_(1), order_(std::move(order)) { record_.expected = expected_variant(*order_); }
+Derivative::Derivative(Compilation& compilation) : compilation_(compilation), number_(1), parts_(compilation.first.parts) {
+  record_.expected = expected_variant(compilation.first);
+}
 
 Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1) {
   NextOrder next = compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, below.order(), asked); });
   order_ = std::move(next.order);
   record_.variant = asked;
   record_.expected = expected_variant(*order_);
+  parts_ = order_->parts;
   record_.has_expected = next.complete;
   record_.differentiable = std::move(next.sources);
   record_.returned = next.gradients;
   joint_ = with_passes(std::move(next.joint));
   const bool is_last = record_.differentiable.empty();
   auto extract_and_partition = [&](const std::vector<Value>& must_save) {
-    Extracted extracted = extract_next_order(joint_, below.kept(), next.tangents, next.gradients, must_save);
+    Extracted extracted = extract_next_order(joint_, below.kept(part_of(below.parts_, asked)), next.tangents, next.gradients, must_save);
     record_.taken = std::move(extracted.saved);
     if (is_last) record_.halves.forward = std::move(extracted.joint.graph);
     else partition(extracted.joint, must_save);
@@ -93,6 +82,7 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
   if (!is_last)
     if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) extract_and_partition(missing);
   find_shared_versions();
+  find_held();
   record_.gradients = positions(asked.wanted, record_.halves.forward);
   refuse_states();
   forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
@@ -109,7 +99,7 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
   joint_ = with_passes(std::move(joint));
   error_ = std::move(error);
   record_.returned = joint_.forward_outputs;
-  const bool has_backward = !order_->sources.empty() && !order_->leaves.empty() && !error_;
+  const bool has_backward = !order().sources.empty() && !order().leaves.empty() && !error_;
   if (has_backward) {
     partition(joint_, {});
     if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) partition(joint_, missing);
@@ -118,6 +108,7 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
   } else {
     record_.halves.forward = run_passes(joint_.graph, wanted_passes(compilation_.options, Stage::Inference));
   }
+  find_held();
   refuse_states();
   forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
 }
@@ -150,7 +141,9 @@ CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t va
   for (size_t i = 0; i < saved.size(); ++i) {
     const auto itself = std::find(inputs.begin(), inputs.end(), record_.halves.saved[saved[i]]);
     if (itself != inputs.end() && std::find(stay.begin(), stay.end(), size_t(itself - inputs.begin())) != stay.end()) place.static_inputs.push_back(i);
-    if (std::none_of(shared_versions.begin(), shared_versions.end(), [&](const SharedVersion& shared) { return shared.saved == saved[i]; })) place.donated_inputs.push_back(i);
+    const auto holders = std::count_if(held_.begin(), held_.end(), [&](const auto& held) { return std::binary_search(held.begin(), held.end(), saved[i]); });
+    if (holders <= 1 && std::none_of(shared_versions.begin(), shared_versions.end(), [&](const SharedVersion& shared) { return shared.saved == saved[i]; }))
+      place.donated_inputs.push_back(i);
   }
   return place;
 }
@@ -189,53 +182,15 @@ void Derivative::find_shared_versions() {
   }
 }
 
-void Derivative::find_leftovers() { leftovers_.emplace(compilation_.plan.saving, record_.halves.backward, saved_count()); }
-
-std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const std::vector<size_t>& saved) const { return leftovers_ ? leftovers_->unreadable(done, saved) : saved; }
-
-const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
-  if (const BackwardCode* known = backwards_.find(asked)) return *known;
-  std::lock_guard lock(compilation_.mutex);
-  if (error_) std::rethrow_exception(error_);
-  if (const BackwardCode* known = backwards_.find(asked)) return *known;
-  double seconds = 0;
-  std::unique_ptr<BackwardCode> made;
-  {
-    Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
-    made = std::make_unique<BackwardCode>(compile_backward(asked));
-  }
-  const BackwardCode& code = backwards_.add(std::move(made));
-  compilation_.added("backward", number_, seconds);
-  return code;
-}
-
-BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
-  BackwardCode code;
-  code.variant = asked;
-  if (record_.has_expected && asked == record_.expected) {
-    code.graph = record_.halves.backward;
-    for (size_t i = 0; i < saved_count(); ++i) code.saved.push_back(i);
-  } else {
-    count("backward_variant");
-    JointGraph other = compilation_.recorded([&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
-    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), kept());
-    code.graph = std::move(extracted.joint.graph);
-    code.saved = std::move(extracted.saved);
-  }
-  code.graph = run_passes(std::move(code.graph), wanted_passes(compilation_.options, Stage::Backward));
-  code.gradients = positions(asked.wanted, code.graph);
-  code.given_up = given_up({asked_of(asked)}, code.saved);
-  code.code = compilation_.toolchain.compile(code.graph, backward_place(code.saved, backwards_.all().size()));
-  return code;
-}
-
 Derivative& Derivative::next(const BackwardVariant& asked) {
   if (Derivative* known = above_.find(asked)) return *known;
   std::lock_guard lock(compilation_.mutex);
   if (error_) std::rethrow_exception(error_);
   if (Derivative* known = above_.find(asked)) return *known;
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
-  if (have_hooks(order().sources))
+  const OrderPart& part = parts_[part_of(parts_, asked)];
+  const auto first_source = order().sources.begin() + int64_t(part.first_source);
+  if (have_hooks(Tensors(first_source, first_source + int64_t(part.sources))))
     throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
                            "call the function as it is for this one");
   double seconds = 0;

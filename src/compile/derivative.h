@@ -8,6 +8,7 @@
 #include "compile/by_variant.h"
 #include "compile/compilation.h"
 #include "compile/leftovers.h"
+#include "compile/part_backward.h"
 #include "partition/extract.h"
 
 namespace tandem {
@@ -18,16 +19,23 @@ struct BackwardCode : BackwardRecord {
   std::vector<size_t> given_up;              ///< saved values that nothing can ask for once this backward was the last through its nodes
 };
 
+/// Whether some operator's backward reads other saved values when it is differentiated in turn, or reads them only for
+/// some of its outputs.
+bool has_fickle_backward(const Graph& graph);
+
+/// Which output of a graph is the gradient of each input; only wanted ones have one.
+std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& graph);
+
 /// An order of differentiation that can be run, and grows as backwards and orders above it are asked for.
 class Derivative {
  public:
   /// The first order, not split yet.
-  Derivative(Compilation& compilation, Order order);
+  explicit Derivative(Compilation& compilation);
   /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would throw under create_graph.
   Derivative(const Derivative& below, const BackwardVariant& variant);
 
   /// An order as it was stored, the first, or one above `below`; throws Error when its code cannot be loaded.
-  Derivative(Compilation& compilation, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+  Derivative(Compilation& compilation, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
   Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
 
   /// What is to be stored of it, with the code that it names; nothing when some code has no bytes.
@@ -38,6 +46,8 @@ class Derivative {
 
   /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's backward would throw.
   const BackwardCode& backward(const BackwardVariant& variant);
+  /// What is expected, compiled: the backwards of all parts in one graph.
+  Graph expected_backward();
   /// The same backward with a derivative of its own.
   Derivative& next(const BackwardVariant& variant);
 
@@ -45,6 +55,13 @@ class Derivative {
   const Joint& joint() const;
   const OrderRecord& record() const { return record_; }
   size_t saved_count() const { return record_.halves.saved.size(); }
+  /// Each is one node of a call.
+  const std::vector<OrderPart>& parts() const { return parts_; }
+  /// Whether gradients go to a leaf of this order at all.
+  bool leads_to(size_t leaf) const { return !record_.has_expected || record_.halves.backward.empty() || record_.halves.backward.outputs()[leaf]; }
+  /// The saved values that backwards of a part may read.
+  const std::vector<size_t>& held_by(size_t part) const { return held_[part]; }
+  bool is_first() const { return number_ == 1; }
   /// For ByVariant.
   const BackwardVariant& variant() const { return record_.variant; }
 
@@ -57,19 +74,22 @@ class Derivative {
   };
   std::vector<SharedVersion> shared_versions;
 
-  /// What these backwards, the last ones through their nodes, leave of `saved` to nobody.
-  std::vector<size_t> given_up(const std::vector<Between>& done, const std::vector<size_t>& saved) const;
+  /// What these backwards of a part, the last ones through their nodes, leave of `saved` to none of its own.
+  std::vector<size_t> given_up(const std::vector<Between>& done, const std::vector<size_t>& saved, size_t part) const;
   /// Whether eager refuses another one behind them.
   bool refuse(const std::vector<Between>& done, const Between& next) const { return leftovers_ && leftovers_->refuse(done, next); }
 
  private:
   Joint with_passes(Joint joint) const;
-  Kept kept() const { return {joint(), record_.halves.saved, record_.halves.forward, record_.taken, below_ ? std::make_shared<Kept>(below_->kept()) : nullptr}; }
+  Kept kept(size_t part) const;
   void partition(const Joint& joint, std::vector<Value> must_save);
   std::vector<Value> missing_for_next_order() const;
+  void add_missing(BackwardVariant asked, size_t part, std::vector<Value>& missing) const;
+  void find_held();
   void refuse_states() const;
   void find_shared_versions();
   void find_leftovers();
+  PartBackward expected_backward(size_t part) const;
   BackwardCode compile_backward(const BackwardVariant& variant);
   CodePlace forward_place() const;
   CodePlace backward_place(const std::vector<size_t>& saved, size_t variant) const;
@@ -81,7 +101,9 @@ class Derivative {
   Compilation& compilation_;
   const Derivative* below_ = nullptr;        ///< none of the first order
   const size_t number_;                      ///< 1 for the first order
-  mutable std::optional<Order> order_;
+  mutable std::optional<Order> order_;       ///< of orders above the first
+  std::vector<OrderPart> parts_;
+  std::vector<std::vector<size_t>> held_;    ///< of each part
   OrderRecord record_;
   std::exception_ptr error_;
   mutable Joint joint_;                      ///< empty while it is packed

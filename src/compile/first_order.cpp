@@ -29,7 +29,7 @@ bool some_gradient_exists(Compilation& compilation, const Order& order) {
 }  // namespace
 
 std::optional<JointGraph> differentiate_first(Compilation& compilation, std::exception_ptr& refused) {
-  const Order order = first_order(compilation.traced, compilation.plan);
+  const Order& order = compilation.first;
   try {
     double seconds = 0;
     std::optional<JointGraph> joint;

@@ -95,12 +95,14 @@ bool Leftovers::refuse(const std::vector<Between>& done, const Between& next) co
   return false;
 }
 
-std::vector<size_t> Leftovers::unreadable(const std::vector<Between>& done, const std::vector<size_t>& saved) const {
+std::vector<size_t> Leftovers::unreadable(const std::vector<Between>& done, const std::vector<size_t>& saved,
+                                          const OrderPart& part) const {
   const Gradients gradients = refused(done);
   std::vector<size_t> found;
   for (size_t s : saved) {
     bool is_readable = false;
-    for (size_t t = 0; t < tangents_; ++t) is_readable = is_readable || !read_for_[s][t].is_within(gradients[t]);
+    for (size_t t = part.first_source; t < part.first_source + part.sources; ++t)
+      is_readable = is_readable || !read_for_[s][t].is_within(gradients[t]);
     if (!is_readable) found.push_back(s);
   }
   return found;

@@ -39,13 +39,14 @@ std::optional<cache::StoredOrder> Derivative::stored(std::map<std::string, std::
   return stored;
 }
 
-Derivative::Derivative(Compilation& compilation, Order order, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
-    : compilation_(compilation), number_(1), order_(std::move(order)) {
+Derivative::Derivative(Compilation& compilation, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
+    : compilation_(compilation), number_(1), parts_(compilation.first.parts) {
   restore(stored, artifacts);
 }
 
 Derivative::Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
-    : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1) {
+    : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1),
+      parts_({{0, stored.expected.tangents.size(), 0, stored.expected.wanted.size()}}) {
   restore(stored, artifacts);
 }
 
@@ -58,11 +59,12 @@ void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::s
   packed_ = stored.joint;
   if (is_observed("joint")) observe(compilation_.toolchain.sight("joint", number_), joint().graph);
   find_shared_versions();
+  find_held();
   if (number_ == 1 && !record_.halves.backward.empty()) find_leftovers();
   forward = load(stored.artifact, record_.halves.forward, forward_place());
   for (const cache::StoredBackward& backward : stored.backwards) {
     auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.all().size()));
-    backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward, std::move(code), given_up({asked_of(backward.variant)}, backward.saved)}));
+    backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward, std::move(code), given_up({asked_of(backward.variant)}, backward.saved, part_of(parts_, backward.variant))}));
   }
   for (const cache::StoredOrder& order : stored.above) above_.add(std::make_unique<Derivative>(*this, order, artifacts));
 }

@@ -3,6 +3,9 @@
 
 #include <tandem/partition.h>
 
+#include <algorithm>
+#include <memory>
+
 namespace tandem {
 
 /// Values that a forward left behind; `joint` is the graph that they are values of. Those that it does not have are what
@@ -13,6 +16,8 @@ struct Kept {
   const Graph& forward;
   const std::vector<size_t>& taken;          ///< where the first inputs of `forward` are among the values saved below
   std::shared_ptr<const Kept> below = nullptr;   ///< what the forward's own forward left behind, where it is a gradient
+  const std::vector<size_t>* held = nullptr; ///< places of those saved values that are at hand, in order; null: all are
+  bool has(size_t place) const { return !held || std::binary_search(held->begin(), held->end(), place); }
 };
 
 /// A joint graph whose primals are saved values and tangents.

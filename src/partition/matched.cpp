@@ -84,9 +84,12 @@ std::map<size_t, Origin> origins_of_saved(const Kept& kept, const std::vector<ui
 Matched::Matched(const Joint& joint, const Kept& kept, bool apart)
     : joint_(joint), graph_(joint.graph), keys_(computation_keys(joint, apart)), maker_(makers(joint.graph)) {
   const std::vector<uint64_t> old_keys = computation_keys(kept.joint, apart);
-  find_saved(origins_of_saved(kept, old_keys, apart));
+  std::map<size_t, Origin> origins = origins_of_saved(kept, old_keys, apart);
+  std::erase_if(origins, [&](const auto& origin) { return !kept.has(origin.first); });
+  find_saved(origins);
   number_draws_and_effects(kept);
-  for (const auto& [place, draw] : states_among_saved(kept)) kept_states_.emplace(draw, place);
+  for (const auto& [place, draw] : states_among_saved(kept))
+    if (kept.has(place)) kept_states_.emplace(draw, place);
   find_what_has_run(kept, old_keys);
   find_what_is_out_of_reach();
 }

@@ -150,6 +150,8 @@ void Entry::hand_over_kept(const CompileRequest& request) {
 bool Entry::look_up() {
   Stopwatch watch(compilation_.times.compile);
   remembered_.look_up(compilation_.traced, plan(), compilation_.options);
+  // The key describes the history as a whole.
+  if (trains) compilation_.first = cut_into_pieces(compilation_.traced, plan(), compilation_.pieces);
   return remembered_.restore([this](const cache::Found& found) { restore(found); });
 }
 
@@ -177,10 +179,11 @@ void Entry::plan_traced(const CompileRequest& request, const Tensors& arguments)
   name_inputs(request);
   compilation_.plan = plan_calls(compilation_.traced, input_names_, compilation_.options.keep_input_mutations);
   mark_static_arguments();
+  compilation_.pieces = find_pieces(compilation_.traced, plan());
 }
 
 void Entry::split_and_compile(JointGraph made) {
-  first_ = std::make_unique<Derivative>(compilation_, first_order(compilation_.traced, plan()));
+  first_ = std::make_unique<Derivative>(compilation_);
   first_->split(std::move(made.joint), backward_error_);
   note_halves();
 }
@@ -202,7 +205,7 @@ Explanation Entry::explain() {
     e.bypass_reason = remembered_.reason();
     return e;
   }
-  if (trains && !backward_error_) e.backward = first_->backward(first_->record().expected).graph;
+  if (trains && !backward_error_) e.backward = first_->expected_backward();
   // Behind the trace another backward may be being recorded.
   std::lock_guard recording(compilation_.mutex);
   e.joint = first_->joint().graph;

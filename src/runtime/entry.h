@@ -57,6 +57,9 @@ class Entry {
   bool looks_at_data = false;                ///< for the reason that the program itself reads values or makes sizes of them
 
   const Plan& plan() const { return compilation_.plan; }
+  const Pieces& pieces() const { return compilation_.pieces; }
+  /// What tangents of the first order belong to, as fakes.
+  const Tensors& sources() const { return compilation_.first.sources; }
   std::shared_ptr<Executable> forward;
   std::vector<std::unique_ptr<Wrapper>> wrappers;
   std::shared_ptr<const void> structure;

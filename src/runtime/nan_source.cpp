@@ -1,5 +1,7 @@
 #include "runtime/nan_source.h"
 
+#include <torch/csrc/autograd/anomaly_mode.h>
+
 #include "backends/interpreter.h"
 #include "ops/facts.h"
 
@@ -24,6 +26,21 @@ std::string source_of_nan(const Graph& graph, Tensors inputs) {
     if (!before) source = full_name(node.op) + ":\n" + excerpt(graph, index);
   });
   return source;
+}
+
+NanReport::NanReport(const Tensors& inputs) {
+  if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) inputs_ = inputs;
+}
+
+void NanReport::check(const Tensors& gradients, const Graph& graph, const std::string& node) const {
+  if (!inputs_) return;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined() || !at::isnan(gradients[i]).any().item<bool>()) continue;
+    // What came in from outside the engine reports by itself.
+    const std::string source = source_of_nan(graph, *inputs_);
+    TORCH_CHECK(source.empty(), "Function '", node, "' returned nan values in its ", i, "th output. They come from ", source);
+    return;
+  }
 }
 
 }  // namespace tandem

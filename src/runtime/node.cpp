@@ -5,7 +5,6 @@
 #include "runtime/nan_source.h"
 
 #include <ATen/autocast_mode.h>
-#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -15,6 +14,8 @@ namespace {
 
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
+
+constexpr const char* compiled_name = "tandem::CompiledBackward";
 
 /// The graph knows plain strided tensors without lazy bits.
 at::Tensor plain(at::Tensor gradient) {
@@ -45,32 +46,11 @@ Tensors run_without_autocast(Executable& code, Tensors&& inputs, size_t expected
   return results;
 }
 
-/// In anomaly mode the engine reports NaN that a node returns; of a node that is a whole graph the reader wants to know more.
-class NanReport {
- public:
-  explicit NanReport(const Tensors& inputs) {
-    if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) inputs_ = inputs;
-  }
-
-  void check(const variable_list& gradients, const Graph& graph, const std::string& node) const {
-    if (!inputs_) return;
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      if (!gradients[i].defined() || !at::isnan(gradients[i]).any().item<bool>()) continue;
-      // What came in from outside the engine reports by itself.
-      const std::string source = source_of_nan(graph, *inputs_);
-      TORCH_CHECK(source.empty(), "Function '", node, "' returned nan values in its ", i, "th output. They come from ", source);
-      return;
-    }
-  }
-
- private:
-  std::optional<Tensors> inputs_;
-};
-
-variable_list pick(const Tensors& results, const std::vector<int64_t>& positions, size_t count) {
+/// The gradients of a part, which has its places among all `positions`.
+variable_list pick(const Tensors& results, const std::vector<int64_t>& positions, const OrderPart& part, size_t count) {
   variable_list picked(count);
-  for (size_t i = 0; i < positions.size(); ++i)
-    if (positions[i] >= 0) picked[i] = results[size_t(positions[i])];
+  for (size_t i = 0; i < part.leaves; ++i)
+    if (const int64_t position = positions[part.first_leaf + i]; position >= 0) picked[i] = results[size_t(position)];
   return picked;
 }
 
@@ -82,19 +62,29 @@ void share_versions(const Derivative& derivative, const Tensors& inputs, const T
   }
 }
 
-/// Inputs that only derivatives of higher order may lead to: the engine must not come there before.
-using UnusedEdges = std::vector<std::pair<size_t, torch::autograd::Edge>>;
+/// Stands before a node that several outputs lead to: each has its own hooks, which run where its gradient comes by.
+class Door final : public torch::autograd::Node {
+ public:
+  using Node::Node;
+  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
+  std::string name() const override { return compiled_name; }
+};
 
 class CompiledNode final : public torch::autograd::Node {
  public:
-  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, torch::autograd::edge_list&& edges, UnusedEdges unused = {})
-      : Node(std::move(edges)), entry_(std::move(entry)), derivative_(derivative), unused_(std::move(unused)) {}
+  /// `beyond` is where derivatives of higher order may lead, of the first order besides `edges`: the engine must not come
+  /// there before.
+  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, size_t part, torch::autograd::edge_list&& edges, torch::autograd::edge_list beyond = {})
+      : Node(std::move(edges)), entry_(std::move(entry)), derivative_(derivative), part_(part), beyond_(std::move(beyond)) {}
 
   void save(const Tensors& saved, const Tensors& results) {
-    saved_.reserve(saved.size());
-    for (const at::Tensor& tensor : saved) {
-      bool is_output = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) { return result.is_same(tensor); });
-      saved_.emplace_back(tensor, is_output && tensor.grad_fn().get() == this);
+    saved_.resize(saved.size());
+    for (size_t i : derivative_.held_by(part_)) {
+      const at::Tensor& tensor = saved[i];
+      const bool is_output = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) { return result.is_same(tensor); });
+      const bool is_own = is_output && tensor.grad_fn().get() == this;
+      // What has its history from another node must not keep that alive, which may lead here.
+      saved_[i] = SavedVariable(is_output && !is_own && tensor.requires_grad() ? tensor.detach() : tensor, is_own);
     }
   }
 
@@ -111,7 +101,21 @@ class CompiledNode final : public torch::autograd::Node {
   /// What a backward has read is gone already; what others of the call's outputs need stays, as it does in eager where they have nodes of their own.
   void release_variables() override {}
 
-  std::string name() const override { return "tandem::CompiledBackward"; }
+  std::string name() const override { return compiled_name; }
+
+  /// Makes this the history of an output, which gets its gradients at the next place.
+  void attach(at::Tensor& output) {
+    if (part().sources == 1) {
+      torch::autograd::set_history(output, getptr());
+      own_.emplace_back();
+      return;
+    }
+    const uint32_t place = add_input_metadata(output);
+    auto door = make_node<Door>(torch::autograd::edge_list{{getptr(), place}});
+    torch::autograd::set_history(output, NodePtr(door));
+    own_.resize(place + 1);
+    own_[place] = WeakNodePtr(NodePtr(std::move(door)));
+  }
 
  private:
   /// Compiled code knows nothing of the dimensions that a vmap hides: it runs once for each of the backwards that the vmap stands for.
@@ -135,7 +139,7 @@ class CompiledNode final : public torch::autograd::Node {
     for (at::Tensor& gradient : gradients)
       if (gradient.defined()) inputs.push_back(std::move(gradient));
     const NanReport report(inputs);
-    variable_list found = pick(run_without_autocast(*code.code, std::move(inputs), code.graph.outputs().size()), code.gradients, num_outputs());
+    variable_list found = pick(run_without_autocast(*code.code, std::move(inputs), code.graph.outputs().size()), code.gradients, part(), num_outputs());
     report.check(found, code.graph, name());
     return found;
   }
@@ -147,35 +151,55 @@ class CompiledNode final : public torch::autograd::Node {
     Derivative& next = derivative_.next(asked);
     Tensors inputs = unpack(next.record().taken, gradients.size());
     if (is_last) give_up(asked, next.record().taken);
-    torch::autograd::edge_list edges = next_edges();
-    for (const auto& [input, edge] : unused_) edges[input] = edge;
+    torch::autograd::edge_list edges = edges_above();
     for (const at::Tensor& gradient : gradients) {
       if (!gradient.defined()) continue;
       inputs.push_back(gradient);
       if (gradient.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(gradient));
     }
+    torch::autograd::edge_list used = edges;
+    for (size_t i = 0; i < used.size(); ++i)
+      if (!next.leads_to(i)) used[i] = {};
     Tensors results = run_without_autocast(*next.forward, Tensors(inputs), next.record().returned + next.saved_count());
     Tensors saved(std::make_move_iterator(results.begin() + int64_t(next.record().returned)), std::make_move_iterator(results.end()));
     results.resize(next.record().returned);
     if (!next.record().differentiable.empty()) {
-      auto node = make_node<CompiledNode>(entry_, next, std::move(edges));
+      auto node = make_node<CompiledNode>(entry_, next, 0, std::move(used), std::move(edges));
       for (size_t i : next.record().differentiable) torch::autograd::set_history(results[i], node);
       share_versions(next, inputs, results, saved);
       node->save(saved, results);
     }
-    variable_list found = pick(results, next.record().gradients, num_outputs());
+    variable_list found = pick(results, next.record().gradients, part(), num_outputs());
     NanReport(inputs).check(found, next.record().halves.forward, name());
     return found;
   }
 
   BackwardVariant variant(const variable_list& gradients) const {
     BackwardVariant variant;
-    variant.tangents.reserve(gradients.size());
-    for (const at::Tensor& gradient : gradients) variant.tangents.push_back(tangent_meta(gradient));
-    for (size_t i = 0; i < num_outputs(); ++i) variant.wanted.push_back(task_should_compute_output(i));
-    for (const auto& [input, edge] : unused_) variant.wanted[input] = true;  // as is expected; there is nothing to compute
+    const BackwardVariant& all = derivative_.record().expected;
+    variant.tangents.resize(all.tangents.size());
+    variant.wanted.resize(all.wanted.size());
+    for (size_t i = 0; i < gradients.size(); ++i) variant.tangents[part().first_source + i] = tangent_meta(gradients[i]);
+    for (size_t i = 0; i < num_outputs(); ++i) variant.wanted[part().first_leaf + i] = !next_edge(i).is_valid() || task_should_compute_output(i);
     return variant;
   }
+
+  /// Where the leaves of the next order lie. Its gradients may lead to what the caller got, which must not be held here,
+  /// since it leads here.
+  torch::autograd::edge_list edges_above() {
+    if (!derivative_.is_first()) return beyond_;
+    torch::autograd::edge_list edges = next_edges();
+    edges.insert(edges.end(), beyond_.begin(), beyond_.end());
+    const Piece& piece = entry_->pieces().all[part_];
+    for (size_t source : piece.own) {
+      const size_t place = source - piece.first_source;
+      NodePtr door = own_[place] ? own_[place]->lock() : NodePtr();
+      edges.push_back(door ? torch::autograd::Edge(std::move(door), 0) : torch::autograd::Edge(getptr(), uint32_t(place)));
+    }
+    return edges;
+  }
+
+  const OrderPart& part() const { return derivative_.parts()[part_]; }
 
   void refuse_second(const BackwardVariant& asked) {
     std::lock_guard lock(mutex_);
@@ -194,33 +218,70 @@ class CompiledNode final : public torch::autograd::Node {
   void give_up(const BackwardVariant& asked, const std::vector<size_t>& taken, const std::vector<size_t>* as_first = nullptr) {
     std::lock_guard lock(mutex_);
     done_.push_back(asked_of(asked));
-    for (size_t i : as_first && done_.size() == 1 ? *as_first : derivative_.given_up(done_, taken)) saved_[i].reset_data();
+    for (size_t i : as_first && done_.size() == 1 ? *as_first : derivative_.given_up(done_, taken, part_)) saved_[i].reset_data();
   }
 
   std::shared_ptr<Entry> entry_;             ///< owns the derivative
   Derivative& derivative_;
-  std::vector<SavedVariable> saved_;
+  const size_t part_;
+  std::vector<SavedVariable> saved_;         ///< by their places; those that this part never reads are empty
   std::vector<Between> done_;                ///< backwards that were the last ones through their nodes
-  UnusedEdges unused_;
+  const torch::autograd::edge_list beyond_;
+  std::vector<std::optional<WeakNodePtr>> own_;   ///< before this node, by the places of outputs
 };
 
 }  // namespace
 
-void attach_compiled_node(RunningCall& call) {
-  const Entry& entry = *call.entry;
+namespace {
+
+torch::autograd::Edge edge_to(const PieceTarget& target, const RunningCall& call) {
+  using Kind = PieceTarget::Kind;
+  if (target.kind == Kind::Input) return torch::autograd::impl::gradient_edge(call.inputs[target.index]);
+  if (target.kind == Kind::Output) return torch::autograd::impl::gradient_edge(call.outputs[target.index]);
+  const PieceSource& source = call.entry->pieces().sources[target.index];
+  if (source.kind == PieceSource::Kind::Result)
+    return torch::autograd::impl::gradient_edge(call.results[call.entry->plan().differentiable[source.index]]);
+  const auto& pieces = call.entry->pieces().all;
+  size_t p = 0;
+  while (target.index >= pieces[p].first_source + pieces[p].sources) ++p;
+  return {call.nodes[p], uint32_t(target.index - pieces[p].first_source)};
+}
+
+torch::autograd::edge_list edges_of(const Piece& piece, const RunningCall& call) {
   torch::autograd::edge_list edges;
-  edges.reserve(entry.plan().gradient_inputs.size());
-  for (size_t i : entry.plan().gradient_inputs) edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[i]));
-  UnusedEdges unused;
-  for (size_t i : entry.plan().unreached) unused.emplace_back(i, std::exchange(edges[i], {}));
-  auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), std::move(edges), std::move(unused));
-  for (size_t i : entry.plan().differentiable) torch::autograd::set_history(call.results[i], node);
-  call.node = node;
+  edges.reserve(piece.leaves);
+  for (size_t i : piece.inputs) edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[call.entry->plan().gradient_inputs[i]]));
+  for (size_t c : piece.crossings) edges.push_back(edge_to(call.entry->pieces().crossings[c].target, call));
+  return edges;
+}
+
+}  // namespace
+
+void attach_compiled_nodes(RunningCall& call) {
+  const Entry& entry = *call.entry;
+  const Pieces& pieces = entry.pieces();
+  for (size_t p = 0; p < pieces.all.size(); ++p) {
+    const Piece& piece = pieces.all[p];
+    torch::autograd::edge_list beyond;
+    for (const PieceTarget& target : piece.beyond) beyond.push_back(edge_to(target, call));
+    auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), p, edges_of(piece, call), std::move(beyond));
+    for (size_t s = piece.first_source; s < piece.first_source + piece.sources; ++s) {
+      const PieceSource& source = pieces.sources[s];
+      if (source.kind == PieceSource::Kind::Result) node->attach(call.results[entry.plan().differentiable[source.index]]);
+      if (source.kind == PieceSource::Kind::Term) node->add_input_metadata(entry.sources()[s]);
+    }
+    call.nodes.emplace_back(std::move(node));
+    if (!piece.output_steps.empty()) make_outputs(call, piece.output_steps);
+  }
+}
+
+void attach_to_view(RunningCall& call, size_t output) {
+  static_cast<CompiledNode&>(*call.nodes[call.entry->pieces().piece_of_output.at(output)]).attach(call.outputs[output]);
 }
 
 void save_values(RunningCall& call) {
   share_versions(call.entry->first_derivative(), call.inputs, call.results, call.saved);
-  static_cast<CompiledNode&>(*call.node).save(call.saved, call.results);
+  for (const NodePtr& node : call.nodes) static_cast<CompiledNode&>(*node).save(call.saved, call.results);
   call.saved.clear();
 }
 

@@ -33,14 +33,14 @@ std::string Entry::misfit(const cache::StoredEntry& entry) const {
   for (size_t i = 0; i < plan().returned.size(); ++i)
     if (const Value made = forward.outputs()[i]; made && !same_kind(forward.meta(made), trace.meta(compilation_.traced.tracer->value_of(plan().returned[i])))) return "returns tensors of another kind";
   if (trains == entry.first.halves.backward.empty()) return "is differentiated otherwise";
-  if (trains && entry.first.expected != expected_variant(first_order(compilation_.traced, plan()))) return "expects other tangents";
+  if (trains && entry.first.expected != expected_variant(compilation_.first)) return "expects other tangents";
   return {};
 }
 
 void Entry::restore(const cache::Found& found) {
   const cache::StoredEntry& entry = found.entry;
   if (std::string why = misfit(entry); !why.empty()) throw Error("it " + why);
-  first_ = std::make_unique<Derivative>(compilation_, first_order(compilation_.traced, plan()), entry.first, found.artifacts);
+  first_ = std::make_unique<Derivative>(compilation_, entry.first, found.artifacts);
   nodes_recorded_ = entry.nodes_recorded;
   eager_saved_bytes_ = entry.eager_saved_bytes;
   reads_offsets_ = entry.reads_offsets;

@@ -39,11 +39,11 @@ class CountResults final : public Wrapper {
   }
 };
 
-/// Outputs with gradients get the compiled node.
-class AttachNode final : public Wrapper {
+/// Outputs with gradients get the compiled nodes.
+class AttachNodes final : public Wrapper {
  public:
   const char* name() const override { return "attach the backward"; }
-  void after(RunningCall& call) const override { attach_compiled_node(call); }
+  void after(RunningCall& call) const override { attach_compiled_nodes(call); }
 };
 
 /// Behind what changes sizes and strides, which counts as a write but moves no data; before what does.
@@ -106,38 +106,37 @@ class RequireGrad final : public Wrapper {
   }
 };
 
+const at::Tensor& base_of(const OutputRole& role, const RunningCall& call) {
+  const bool of_input = role.source == OutputSource::Input || role.source == OutputSource::ViewOfInput;
+  return of_input ? call.inputs[role.base] : call.results[role.base];
+}
+
+at::Tensor start(const OutputRole& role, const RunningCall& call) {
+  if (role.same_as) return call.outputs[*role.same_as];
+  if (role.source == OutputSource::None) return {};
+  return role.differentiable ? base_of(role, call).detach() : base_of(role, call);
+}
+
+void take(RunningCall& call, const OutputStep& taken) {
+  const auto [output, step, from] = taken;
+  const OutputRole& role = call.entry->plan().contract.outputs[output];
+  at::Tensor& made = call.outputs[output];
+  if (from) made = call.outputs[*from];
+  else if (step == 0) made = start(role, call);
+  if (role.same_as) return;
+  if (step < role.steps.size()) {
+    at::AutoGradMode grad(role.tracked);
+    made = replay(role.steps[step], made);
+  }
+  if (role.differentiable && !call.nodes.empty() && step + 1 >= role.steps.size())
+    attach_to_view(call, output);
+}
+
 /// What the caller gets: results, the inputs themselves, or views rebuilt on either.
 class MakeOutputs final : public Wrapper {
  public:
   const char* name() const override { return "make outputs"; }
-  void after(RunningCall& call) const override {
-    const Plan& plan = call.entry->plan();
-    const auto& roles = plan.contract.outputs;
-    call.outputs.resize(roles.size());
-    for (auto [output, step] : plan.output_steps) take(roles[output], step, call, call.outputs[output]);
-  }
-
- private:
-  static void take(const OutputRole& role, size_t step, RunningCall& call, at::Tensor& made) {
-    if (step == 0) made = start(role, call);
-    if (role.same_as) return;
-    if (step < role.steps.size()) {
-      at::AutoGradMode grad(role.tracked);
-      made = replay(role.steps[step], made);
-    }
-    if (role.differentiable && call.node && step + 1 >= role.steps.size()) torch::autograd::set_history(made, call.node);
-  }
-
-  static at::Tensor start(const OutputRole& role, const RunningCall& call) {
-    if (role.same_as) return call.outputs[*role.same_as];
-    if (role.source == OutputSource::None) return {};
-    return role.differentiable ? base(role, call).detach() : base(role, call);
-  }
-
-  static const at::Tensor& base(const OutputRole& role, const RunningCall& call) {
-    const bool of_input = role.source == OutputSource::Input || role.source == OutputSource::ViewOfInput;
-    return of_input ? call.inputs[role.base] : call.results[role.base];
-  }
+  void after(RunningCall& call) const override { make_outputs(call, call.entry->pieces().last_steps); }
 };
 
 /// `retain_grad()` on what the caller has: inputs that are no leaves, and outputs.
@@ -170,6 +169,11 @@ class SetGradients final : public Wrapper {
 
 }  // namespace
 
+void make_outputs(RunningCall& call, const std::vector<OutputStep>& steps) {
+  call.outputs.resize(call.entry->plan().contract.outputs.size());
+  for (const OutputStep& step : steps) take(call, step);
+}
+
 std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   std::vector<std::unique_ptr<Wrapper>> wrappers;
   const auto& inputs = entry.plan().contract.inputs;
@@ -180,7 +184,7 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   bump_versions(entry.plan().counted_before);
   if (!entry.plan().written_results.empty()) wrappers.push_back(std::make_unique<CountResults>());
   if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
-  if (entry.trains) wrappers.push_back(std::make_unique<AttachNode>());
+  if (entry.trains) wrappers.push_back(std::make_unique<AttachNodes>());
   bump_versions(entry.plan().counted_after);
   if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
   // Views of one tensor have one version: a write to one of them must count before another one is saved, unless what is saved is written itself.

@@ -13,8 +13,11 @@ struct RunningCall {
   Tensors results;                           ///< what the forward graph returns, saved values left out
   Tensors saved;
   Tensors outputs;                           ///< what the caller gets
-  NodePtr node;                              ///< set where outputs have gradients
+  std::vector<NodePtr> nodes;                ///< one for each piece, where outputs have gradients
 };
+
+/// Takes steps in making what the caller gets.
+void make_outputs(RunningCall& call, const std::vector<OutputStep>& steps);
 
 /// The wrappers that this entry's calls need, in the order in which they run.
 std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry);

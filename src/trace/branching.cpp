@@ -115,6 +115,7 @@ struct Branching : GradNode {
   }
   void release_variables() override { node_->release_variables(); }
   std::string name() const override { return node_->name(); }
+  GradNode* inner() const { return node_.get(); }
 
  private:
   variable_list along(size_t way, const variable_list& gradients) const {
@@ -178,6 +179,11 @@ bool branch(const at::Tensor& result) {
   branching->add_input_metadata(result);
   torch::autograd::impl::set_gradient_edge(result, {NodePtr(branching), 0});
   return true;
+}
+
+torch::autograd::Node* stands_for(torch::autograd::Node& node) {
+  const auto* branching = dynamic_cast<Branching*>(&node);
+  return branching ? branching->inner() : nullptr;
 }
 
 }  // namespace tandem

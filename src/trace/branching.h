@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <vector>
 
@@ -12,5 +13,8 @@ const std::vector<const char*>& branching_operators();
 
 /// Puts a node that goes every way into the place of libtorch's, which made `result` just now; whether there was one.
 bool branch(const at::Tensor& result);
+
+/// Libtorch's node in the place of which this one was put; null for others.
+torch::autograd::Node* stands_for(torch::autograd::Node& node);
 
 }  // namespace tandem

@@ -181,6 +181,11 @@ at::Tensor Tracer::record_tangent(Phase phase, const std::function<at::Tensor()>
   return make();
 }
 
+at::Tensor Tracer::add_end(const TensorMeta& like) {
+  const Flag differentiating(differentiating_);
+  return wrap(make_meta(like), like.device);
+}
+
 void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
   if (differentiating_) return;
   note_known();

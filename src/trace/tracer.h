@@ -74,6 +74,9 @@ class Tracer {
   /// A fake of this geometry that is a new input of the graph, and requires grad where the description says so.
   at::Tensor add_tangent(const TensorMeta& meta);
 
+  /// A fake of this geometry where a history is cut: no operator makes it, and none reads it.
+  at::Tensor add_end(const TensorMeta& meta);
+
   /// The fake that stands for a real tensor inside this trace, made when first asked for.
   at::Tensor twin(const at::Tensor& real);
 

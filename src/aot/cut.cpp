@@ -1,0 +1,121 @@
+// Where the history of a traced function is cut into its pieces.
+#include <c10/util/strides.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <map>
+
+#include "aot/joint.h"
+
+namespace tandem {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::impl::gradient_edge;
+
+/// Brings gradients that a node of another piece computes to where its edges led. It runs when that node would have run,
+/// so that gradients are added in eager's order.
+struct Term : torch::autograd::Node {
+  using Node::Node;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return std::move(gradients); }
+  std::string name() const override { return "tandem::Term"; }
+};
+
+TensorMeta meta_at(const Edge& edge) {
+  const auto& known = edge.function->input_metadata(edge.input_nr);
+  TensorMeta meta;
+  meta.dtype = known.dtype().toScalarType();
+  meta.device = known.device();
+  const auto sizes = known.shape_as_dim_vector();
+  for (const c10::SymInt& size : sizes) meta.sizes.push_back(size.expect_int());
+  const auto strides = c10::contiguous_strides(meta.sizes);
+  meta.strides.assign(strides.begin(), strides.end());
+  return meta;
+}
+
+class Cutter {
+ public:
+  Cutter(Traced& traced, const Plan& plan, const Pieces& pieces)
+      : tracer_(*traced.tracer), plan_(plan), pieces_(pieces),
+        piece_of_(std::make_shared<const std::unordered_map<const torch::autograd::Node*, size_t>>(pieces.piece_of)) {}
+
+  Order run() {
+    for (const PieceSource& source : pieces_.sources) add_source(source);
+    for (size_t p = 0; p < pieces_.all.size(); ++p) add_part(p);
+    return std::move(order_);
+  }
+
+ private:
+  void add_source(const PieceSource& source) {
+    if (source.kind != PieceSource::Kind::Term) {
+      order_.sources.push_back(plan_.tangent_sources[source.index]);
+      order_.sole_views.push_back(plan_.sole_views[source.index]);
+      return;
+    }
+    const Crossing& crossing = pieces_.crossings[source.index];
+    at::Tensor begin = tracer_.add_end(meta_at(crossing.to));
+    NodePtr& term = terms_[{crossing.from.get(), pieces_.piece_of.at(crossing.to.function.get())}];
+    if (!term) term = make_node<Term>(crossing.from->sequence_nr(), torch::autograd::edge_list());
+    term->add_next_edge(crossing.to);
+    torch::autograd::impl::set_gradient_edge(begin, {term, term->add_input_metadata(begin)});
+    order_.sources.push_back(std::move(begin));
+    order_.sole_views.emplace_back();
+  }
+
+  void add_part(size_t p) {
+    const Piece& piece = pieces_.all[p];
+    for (size_t i : piece.inputs) order_.leaves.push_back(leaf(plan_.gradient_inputs[i]));
+    for (size_t c : piece.crossings) {
+      const Crossing& crossing = pieces_.crossings[c];
+      order_.leaves.push_back(tracer_.add_end(meta_at(crossing.to)).set_requires_grad(true));
+      redirect(*crossing.from, crossing.edge, gradient_edge(order_.leaves.back()));
+    }
+    OrderPart part{piece.first_source, piece.sources, piece.first_leaf, piece.leaves};
+    for (const PieceTarget& target : piece.beyond)
+      if (target.kind == PieceTarget::Kind::Input) part.beyond.push_back(leaf(target.index));
+    if (!piece.crossings.empty() || !piece.own.empty()) add_elsewhere(p, part);
+    order_.parts.push_back(std::move(part));
+  }
+
+  void add_elsewhere(size_t p, OrderPart& part) {
+    Elsewhere elsewhere{{}, piece_of_, p, {}};
+    for (const at::Tensor& input : part.beyond) elsewhere.inputs.insert(gradient_edge(input).function.get());
+    auto end_at = [&](const Edge& point) {
+      part.beyond.push_back(tracer_.add_end(meta_at(point)).set_requires_grad(true));
+      elsewhere.ends.emplace(point, gradient_edge(part.beyond.back()));
+    };
+    for (size_t c : pieces_.all[p].points) end_at(pieces_.crossings[c].to);
+    for (size_t s : pieces_.all[p].own) end_at(gradient_edge(order_.sources[s]));
+    part.elsewhere = std::make_shared<const Elsewhere>(std::move(elsewhere));
+  }
+
+  const at::Tensor& leaf(size_t input) const { return tracer_.inputs()[input].leaf; }
+
+  Tracer& tracer_;
+  const Plan& plan_;
+  const Pieces& pieces_;
+  const std::shared_ptr<const std::unordered_map<const torch::autograd::Node*, size_t>> piece_of_;
+  std::map<std::pair<const torch::autograd::Node*, size_t>, NodePtr> terms_;   ///< by where they come from, and their piece
+  Order order_;
+};
+
+}  // namespace
+
+Order cut_into_pieces(Traced& traced, const Plan& plan, const Pieces& pieces) { return Cutter(traced, plan, pieces).run(); }
+
+size_t part_of(const std::vector<OrderPart>& parts, const BackwardVariant& variant) {
+  for (size_t p = 0; p < parts.size(); ++p)
+    for (size_t s = 0; s < parts[p].sources; ++s)
+      if (variant.tangents[parts[p].first_source + s]) return p;
+  return 0;
+}
+
+BackwardVariant expected_of(const OrderPart& part, const BackwardVariant& all) {
+  BackwardVariant expected = all;
+  for (size_t s = 0; s < all.tangents.size(); ++s)
+    if (s < part.first_source || s >= part.first_source + part.sources) expected.tangents[s].reset();
+  for (size_t l = 0; l < all.wanted.size(); ++l)
+    if (l < part.first_leaf || l >= part.first_leaf + part.leaves) expected.wanted[l] = false;
+  return expected;
+}
+
+}  // namespace tandem

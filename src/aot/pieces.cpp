@@ -1,0 +1,260 @@
+#include "aot/pieces.h"
+
+#include <torch/csrc/autograd/functions/tensor.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <map>
+#include <numeric>
+
+#include "aot/retained.h"
+#include "aot/visible.h"
+#include "base/history.h"
+
+namespace tandem {
+namespace {
+
+using torch::autograd::Edge;
+using GradNode = torch::autograd::Node;
+using torch::autograd::impl::gradient_edge;
+
+/// Numbers that are joined belong together.
+class Groups {
+ public:
+  explicit Groups(size_t size) : parents_(size) { std::iota(parents_.begin(), parents_.end(), size_t(0)); }
+  size_t of(size_t i) {
+    while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
+    return i;
+  }
+  void join(size_t a, size_t b) { parents_[of(a)] = of(b); }
+
+ private:
+  std::vector<size_t> parents_;
+};
+
+class Finder {
+ public:
+  Finder(const Traced& traced, const Plan& plan) : traced_(traced), plan_(plan), roots_(roots_of(plan)), visible_(visible_points(traced, plan)), nodes_(nodes_in_order(roots_)) {
+    for (const at::Tensor& root : roots_) ends_of_roots_.push_back(gradient_edge(root));
+    for (size_t i : plan.gradient_inputs) ends_of_inputs_.push_back(end_of(traced.tracer->inputs()[i].leaf));
+    for (size_t n = 0; n < nodes_.size(); ++n) numbers_.emplace(nodes_[n], n);
+    for (const Edge& end : ends_of_roots_)
+      if (numbers_.try_emplace(end.function.get(), nodes_.size()).second) nodes_.push_back(end.function.get());
+  }
+
+  Pieces run() {
+    find_cuts();
+    refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
+    find_depths();
+    if (!cuts_.empty() && !can_be_cut()) {
+      inside_ = std::move(cuts_);
+      cuts_.clear();
+      find_depths();
+      refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
+    }
+    find_groups();
+    number_pieces();
+    for (size_t p = 0; p < found_.all.size(); ++p) describe(p);
+    order_output_steps();
+    return std::move(found_);
+  }
+
+ private:
+  /// Of what the caller gets, that which others are computed from.
+  void find_cuts() {
+    for (const GradNode* node : nodes_)
+      for (const Edge& edge : node->next_edges())
+        if (auto point = visible_.find(edge); point != visible_.end()) cuts_.insert(*point);
+  }
+
+  /// Where the gradient of a cut arrives in turn.
+  size_t landing(const PieceTarget& target) const {
+    if (target.kind == PieceTarget::Kind::Source) return number_of_root(target.index);
+    const auto& results = plan_.differentiable;
+    const size_t base = plan_.contract.outputs[target.index].base;
+    return number_of_root(size_t(std::find(results.begin(), results.end(), base) - results.begin()));
+  }
+
+  /// How many cuts lie before a node on the longest way to it; nodes that only a cut leads to are the caller's own.
+  void find_depths() {
+    depths_.assign(nodes_.size(), std::nullopt);
+    auto deepen = [this](size_t node, size_t depth) { depths_[node] = std::max(depths_[node].value_or(0), depth); };
+    for (size_t s = 0; s < roots_.size(); ++s) deepen(number_of_root(s), 0);
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      if (!depths_[n]) continue;
+      for (const Edge& edge : nodes_[n]->next_edges()) {
+        if (!edge.function) continue;
+        const auto cut = cuts_.find(edge);
+        if (cut == cuts_.end()) deepen(numbers_.at(edge.function.get()), *depths_[n]);
+        else deepen(landing(cut->second), *depths_[n] + 1);
+      }
+    }
+  }
+
+  /// A write to a part of a tensor gives the others that share its memory new histories, which what was saved of them may
+  /// lead to in whatever piece. And a view may have another history than it had.
+  bool can_be_cut() const {
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      if (!depths_[n]) continue;
+      if (dynamic_cast<const torch::autograd::CopySlices*>(nodes_[n])) return false;
+      for (const Edge& edge : nodes_[n]->next_edges())
+        if (auto cut = cuts_.find(edge); cut != cuts_.end() && *depths_[landing(cut->second)] <= *depths_[n]) return false;
+    }
+    return true;
+  }
+
+  bool crosses(size_t from, const Edge& edge) const {
+    return cuts_.count(edge) || depths_[numbers_.at(edge.function.get())] != depths_[from];
+  }
+
+  /// Pieces of one depth share neither nodes nor places that they lead to: there gradients are added in eager's order.
+  void find_groups() {
+    groups_.emplace(nodes_.size());
+    std::map<std::pair<size_t, const GradNode*>, size_t> leads_to;
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      if (!depths_[n]) continue;
+      for (const Edge& edge : nodes_[n]->next_edges()) {
+        if (!edge.function) continue;
+        if (!crosses(n, edge)) groups_->join(n, numbers_.at(edge.function.get()));
+        else groups_->join(n, leads_to.try_emplace({*depths_[n], edge.function.get()}, n).first->second);
+      }
+    }
+  }
+
+  void number_pieces() {
+    std::vector<std::pair<size_t, size_t>> firsts;   // depth, first source
+    std::unordered_map<size_t, size_t> seen;
+    for (size_t s = 0; s < roots_.size(); ++s) {
+      const size_t node = number_of_root(s);
+      if (seen.try_emplace(groups_->of(node), s).second) firsts.emplace_back(*depths_[node], s);
+    }
+    std::stable_sort(firsts.begin(), firsts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::unordered_map<size_t, size_t> piece_of_group;
+    for (const auto& [depth, source] : firsts) piece_of_group.emplace(groups_->of(number_of_root(source)), piece_of_group.size());
+    for (size_t n = 0; n < nodes_.size(); ++n)
+      if (depths_[n]) found_.piece_of.emplace(nodes_[n], piece_of_group.at(groups_->of(n)));
+    found_.all.resize(firsts.size());
+    for (const GradNode* node : nodes_)
+      if (found_.piece_of.count(node)) note_crossings(*node);
+    for (size_t i = 0; i < plan_.gradient_inputs.size(); ++i)
+      if (auto piece = found_.piece_of.find(ends_of_inputs_[i].function.get()); piece != found_.piece_of.end())
+        found_.all[piece->second].inputs.push_back(i);
+  }
+
+  void note_crossings(const GradNode& node) {
+    const size_t piece = found_.piece_of.at(&node);
+    for (size_t e = 0; e < node.num_outputs(); ++e) {
+      const Edge& edge = node.next_edge(e);
+      if (!edge.function || !crosses(numbers_.at(&node), edge)) continue;
+      const auto cut = cuts_.find(edge);
+      // The source of a term gets its number when the sources are listed.
+      const PieceTarget target = cut != cuts_.end() ? cut->second : PieceTarget{PieceTarget::Kind::Source, no_source};
+      found_.all[piece].crossings.push_back(found_.crossings.size());
+      found_.crossings.push_back({const_cast<GradNode&>(node).getptr(), e, edge, piece, target});
+    }
+  }
+
+  void describe(size_t p) {
+    Piece& piece = found_.all[p];
+    // Autograd goes backwards through the order in which nodes were made.
+    std::stable_sort(piece.crossings.begin(), piece.crossings.end(), [this](size_t a, size_t b) {
+      return found_.crossings[a].from->sequence_nr() > found_.crossings[b].from->sequence_nr();
+    });
+    list_sources(p);
+    piece.first_leaf = p == 0 ? 0 : found_.all[p - 1].first_leaf + found_.all[p - 1].leaves;
+    piece.leaves = piece.inputs.size() + piece.crossings.size();
+    list_beyond(piece);
+  }
+
+  void list_beyond(Piece& piece) {
+    std::unordered_set<Edge> crossed;
+    for (size_t c : piece.crossings)
+      if (crossed.insert(found_.crossings[c].to).second && !is_end(found_.crossings[c].to)) piece.points.push_back(c);
+    for (size_t i = 0; i < plan_.gradient_inputs.size(); ++i)
+      if (ends_of_inputs_[i].is_valid() && (crossed.count(ends_of_inputs_[i]) || !found_.piece_of.count(ends_of_inputs_[i].function.get())))
+        piece.beyond.push_back({PieceTarget::Kind::Input, plan_.gradient_inputs[i]});
+    for (size_t c : piece.points) piece.beyond.push_back(found_.crossings[c].target);
+  }
+
+  void list_sources(size_t p) {
+    Piece& piece = found_.all[p];
+    auto& sources = found_.sources;
+    piece.first_source = sources.size();
+    auto add_tangents = [&](PieceSource::Kind kind, size_t first, size_t end) {
+      for (size_t s = first; s < end; ++s) {
+        if (found_.piece_of.at(ends_of_roots_[s].function.get()) != p) continue;
+        for (Crossing& crossing : found_.crossings)
+          if (cuts_.count(crossing.to) && crossing.target.kind == PieceTarget::Kind::Source && cuts_.at(crossing.to).index == s)
+            crossing.target.index = sources.size();
+        const auto point = visible_.find(ends_of_roots_[s]);
+        if (point != visible_.end() && point->second.kind == PieceTarget::Kind::Source && !inside_.count(point->first)) piece.own.push_back(sources.size());
+        sources.push_back({kind, s});
+      }
+    };
+    add_tangents(PieceSource::Kind::Result, 0, plan_.differentiable.size());
+    for (size_t c = 0; c < found_.crossings.size(); ++c) {
+      Crossing& crossing = found_.crossings[c];
+      if (cuts_.count(crossing.to) || found_.piece_of.at(crossing.to.function.get()) != p) continue;
+      crossing.target.index = sources.size();
+      sources.push_back({PieceSource::Kind::Term, c});
+    }
+    add_tangents(PieceSource::Kind::View, plan_.differentiable.size(), roots_.size());
+    piece.sources = sources.size() - piece.first_source;
+  }
+
+  /// Views that pieces lead to are made before these pieces, all others in the end.
+  void order_output_steps() {
+    const bool lead_to_views = std::any_of(found_.crossings.begin(), found_.crossings.end(), [](const Crossing& crossing) {
+      return crossing.target.kind == PieceTarget::Kind::Output;
+    });
+    for (const OutputStep& step : plan_.output_steps) (lead_to_views ? steps_with(step.output) : found_.last_steps).push_back(step);
+    for (size_t s = 0; s < found_.sources.size(); ++s) {
+      if (found_.sources[s].kind != PieceSource::Kind::View) continue;
+      for (size_t o = 0; o < traced_.outputs.size(); ++o)
+        if (traced_.outputs[o].is_same(roots_[found_.sources[s].index])) found_.piece_of_output.emplace(o, piece_of_source(s));
+    }
+  }
+
+  std::vector<OutputStep>& steps_with(size_t output) {
+    const OutputRole& role = plan_.contract.outputs[output];
+    const bool is_of_result = role.source == OutputSource::Fresh || role.source == OutputSource::ViewOfOutput;
+    const auto& results = plan_.differentiable;
+    if (const auto result = std::find(results.begin(), results.end(), role.base); is_of_result && result != results.end())
+      return found_.all[found_.piece_of.at(ends_of_roots_[size_t(result - results.begin())].function.get())].output_steps;
+    return found_.last_steps;
+  }
+
+  size_t piece_of_source(size_t source) const {
+    size_t p = 0;
+    while (source >= found_.all[p].first_source + found_.all[p].sources) ++p;
+    return p;
+  }
+
+  /// None for an input that required no grad before it was written: gradients end at what was written.
+  static Edge end_of(const at::Tensor& leaf) { return leaf.grad_fn() ? Edge() : gradient_edge(leaf); }
+  bool is_end(const Edge& edge) const { return std::find(ends_of_inputs_.begin(), ends_of_inputs_.end(), edge) != ends_of_inputs_.end(); }
+  size_t number_of_root(size_t source) const { return numbers_.at(ends_of_roots_[source].function.get()); }
+
+  static constexpr size_t no_source = size_t(-1);
+
+  const Traced& traced_;
+  const Plan& plan_;
+  const Tensors roots_;                              ///< what tangents arrive at
+  const VisiblePoints visible_;
+  std::vector<GradNode*> nodes_;                     ///< each before those that it leads to
+  torch::autograd::edge_list ends_of_roots_, ends_of_inputs_;
+  std::unordered_map<const GradNode*, size_t> numbers_;
+  VisiblePoints cuts_;
+  VisiblePoints inside_;                             ///< where it would have to be cut and cannot be
+  std::vector<std::optional<size_t>> depths_;
+  std::optional<Groups> groups_;
+  Pieces found_;
+};
+
+}  // namespace
+
+Pieces find_pieces(const Traced& traced, const Plan& plan) {
+  if (plan.tangent_sources.empty()) return {.last_steps = plan.output_steps};
+  return Finder(traced, plan).run();
+}
+
+}  // namespace tandem

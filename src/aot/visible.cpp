@@ -1,0 +1,52 @@
+#include "aot/visible.h"
+
+#include <torch/csrc/autograd/variable.h>
+
+namespace tandem {
+namespace {
+
+using torch::autograd::impl::gradient_edge;
+
+bool is_rebuilt(const OutputRole& role, const at::Tensor& output) {
+  return !role.same_as && !role.steps.empty() && role.tracked && output.defined() && output.grad_fn();
+}
+
+/// Whether the caller has the result itself.
+bool is_visible(const Traced& traced, const Contract& contract, size_t result) {
+  const auto& outputs = contract.outputs;
+  if (std::any_of(outputs.begin(), outputs.end(), [&](const OutputRole& role) { return role.source == OutputSource::Fresh && role.base == result; }))
+    return true;
+  for (size_t i = 0; i < traced.tracer->inputs().size(); ++i) {
+    const InputRole& role = contract.inputs[i];
+    if (role.data_written && !role.write_kept && role.write_recorded && role.returned == result)
+      return !traced.tracer->inputs()[i].real.is_view();
+  }
+  return false;
+}
+
+}  // namespace
+
+Tensors roots_of(const Plan& plan) {
+  Tensors roots = plan.tangent_sources;
+  for (size_t s = 0; s < roots.size(); ++s)
+    if (plan.sole_views[s]) roots[s] = plan.sole_views[s]->view;
+  return roots;
+}
+
+VisiblePoints visible_points(const Traced& traced, const Plan& plan) {
+  VisiblePoints points;
+  const Tensors roots = roots_of(plan);
+  for (size_t s = 0; s < plan.differentiable.size(); ++s)
+    if (!plan.sole_views[s] && is_visible(traced, plan.contract, plan.differentiable[s]))
+      points.emplace(gradient_edge(roots[s]), PieceTarget{PieceTarget::Kind::Source, s});
+  const auto& outputs = plan.contract.outputs;
+  const auto& results = plan.differentiable;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (!is_rebuilt(outputs[o], traced.outputs[o])) continue;
+    if (outputs[o].source == OutputSource::ViewOfOutput && std::find(results.begin(), results.end(), outputs[o].base) != results.end())
+      points.emplace(gradient_edge(traced.outputs[o]), PieceTarget{PieceTarget::Kind::Output, o});
+  }
+  return points;
+}
+
+}  // namespace tandem

@@ -1,0 +1,114 @@
+// The backwards of one order: which saved values each part of them reads, and their code.
+#include "compile/derivative.h"
+
+#include <tandem/passes.h>
+
+#include <numeric>
+#include <set>
+
+#include "base/counters.h"
+#include "key/named_code.h"
+#include "passes/standard.h"
+
+namespace tandem {
+
+bool has_fickle_backward(const Graph& graph) {
+  static const std::vector<std::string_view> prefixes = {"aten::linalg_", "aten::_linalg_", "aten::_thnn_fused_", "aten::cumprod", "aten::prod", "aten::cholesky",
+                                                         "aten::ormqr", "aten::lu_", "aten::triangular_solve", "aten::trace", "aten::scatter_reduce",
+                                                         "aten::index_reduce"};
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return node.op.operator_name().name.starts_with(prefix); });
+  });
+}
+
+std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& graph) {
+  std::vector<int64_t> found;
+  size_t next = 0;
+  for (bool asked : wanted) {
+    found.push_back(asked && graph.outputs()[next] ? int64_t(next) : -1);
+    next += asked;
+  }
+  return found;
+}
+
+Kept Derivative::kept(size_t part) const {
+  std::shared_ptr<Kept> before = below_ ? std::make_shared<Kept>(below_->kept(part_of(below_->parts_, record_.variant))) : nullptr;
+  return {joint(), record_.halves.saved, record_.halves.forward, record_.taken, std::move(before), held_.empty() ? nullptr : &held_[part]};
+}
+
+/// Each node keeps what its own backwards read; what none of the expected ones reads is there for others of any part.
+void Derivative::find_held() {
+  std::vector<size_t> all(saved_count());
+  std::iota(all.begin(), all.end(), size_t(0));
+  held_.assign(parts_.size(), all);
+  if (parts_.size() <= 1 || record_.halves.backward.empty() || has_fickle_backward(record_.halves.forward) || compilation_.traced.tracer->met_zeros()) return;
+  std::vector<std::vector<size_t>> read;
+  std::set<size_t> read_by_any;
+  for (const OrderPart& part : parts_) {
+    read.push_back(backward_of(part, record_.halves).saved);
+    read_by_any.insert(read.back().begin(), read.back().end());
+  }
+  for (size_t p = 0; p < parts_.size(); ++p)
+    std::erase_if(held_[p], [&](size_t s) { return read_by_any.count(s) && !std::binary_search(read[p].begin(), read[p].end(), s); });
+}
+
+void Derivative::find_leftovers() {
+  const Order& first = compilation_.first;
+  leftovers_.emplace(saving_nodes(*compilation_.traced.tracer, first.sources, first.leaves), record_.halves.backward, saved_count());
+}
+
+std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const std::vector<size_t>& saved, size_t part) const {
+  return leftovers_ ? leftovers_->unreadable(done, saved, parts_[part]) : saved;
+}
+
+const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
+  if (const BackwardCode* known = backwards_.find(asked)) return *known;
+  std::lock_guard lock(compilation_.mutex);
+  if (error_) std::rethrow_exception(error_);
+  if (const BackwardCode* known = backwards_.find(asked)) return *known;
+  double seconds = 0;
+  std::unique_ptr<BackwardCode> made;
+  {
+    Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
+    made = std::make_unique<BackwardCode>(compile_backward(asked));
+  }
+  const BackwardCode& code = backwards_.add(std::move(made));
+  compilation_.added("backward", number_, seconds);
+  return code;
+}
+
+Graph Derivative::expected_backward() {
+  Graph only;
+  for (const OrderPart& part : parts_) only = backward(expected_of(part, record_.expected)).graph;
+  return parts_.size() == 1 ? only : record_.halves.backward;
+}
+
+PartBackward Derivative::expected_backward(size_t part) const {
+  if (parts_.size() > 1) return backward_of(parts_[part], record_.halves);
+  return {record_.halves.backward, held_[0]};
+}
+
+BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
+  BackwardCode code;
+  code.variant = asked;
+  const size_t number = part_of(parts_, asked);
+  std::optional<PartBackward> expected;
+  if (record_.has_expected && asked == expected_of(parts_[number], record_.expected)) expected = expected_backward(number);
+  if (expected && expected->stands_alone) {
+    code.graph = std::move(expected->graph);
+    code.saved = std::move(expected->saved);
+  } else {
+    count("backward_variant");
+    JointGraph other = compilation_.recorded([&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
+    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), kept(number));
+    code.graph = std::move(extracted.joint.graph);
+    code.saved = std::move(extracted.saved);
+  }
+  code.graph = run_passes(std::move(code.graph), wanted_passes(compilation_.options, Stage::Backward));
+  code.gradients = positions(asked.wanted, code.graph);
+  code.given_up = given_up({asked_of(asked)}, code.saved, number);
+  code.code = compilation_.toolchain.compile(code.graph, backward_place(code.saved, backwards_.all().size()));
+  return code;
+}
+
+}  // namespace tandem
