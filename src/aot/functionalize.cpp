@@ -5,6 +5,7 @@
 #include "aot/functionalizer.h"
 #include "base/verdicts.h"
 #include "graph/geometry.h"
+#include "ops/facts.h"
 
 namespace tandem {
 
@@ -52,7 +53,7 @@ Value Functionalizer::rebuild(Value value, const Memory& m) {
   if (value == m.base || same_geometry(trace_.meta(value), trace_.meta(m.base))) return m.content;
   const ViewLink& link = links_[value.id];
   // as_strided counts from the beginning of the storage, which is another one now.
-  if (link.parent && read_only(trace_.nodes()[link.node]) && !is_strided_by_offset(trace_.nodes()[link.node].op)) return replay_view(value, link);
+  if (link.parent && read_only(trace_.nodes()[link.node]) && !facts(trace_.nodes()[link.node].op).counts_from_storage) return replay_view(value, link);
   const TensorMeta &view = trace_.meta(value), &base = trace_.meta(m.base);
   if (!within(base, view) || !same_strides(graph_.meta(m.content), base)) throw RunEagerly("the function reads memory around a tensor that it writes");
   return strided(m.content, view, view.offset - base.offset);
@@ -117,7 +118,7 @@ void Functionalizer::emit(Node node) {
   for_each_argument(node, [&](Value v) {
     has_tensor_argument = true;
     factory_results_.erase(v.id);
-    if (is_strided_by_offset(node.op) && memory_of_input(v)) reads_offsets_ = true;
+    if (facts(node.op).counts_from_storage && memory_of_input(v)) reads_offsets_ = true;
   });
   if (!has_tensor_argument)
     for (const Operand& result : node.results) for_each_value(result, [&](Value made) { factory_results_.insert(made.id); });

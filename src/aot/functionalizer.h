@@ -81,7 +81,6 @@ class Functionalizer {
   void emit(Node node);
   bool memory_of_input(Value value) const;
 
-  static bool is_strided_by_offset(const c10::OperatorHandle& op) { return op.schema().name().starts_with("aten::as_strided"); }
   static c10::IValue dims(const Dims& sizes) { return c10::IValue(std::vector<int64_t>(sizes.begin(), sizes.end())); }
 
   const FunctionalRequest& request_;

@@ -2,28 +2,16 @@
 
 #include <ATen/ops/reshape.h>
 
-#include <unordered_set>
-
 #include "aot/views.h"
 #include "graph/geometry.h"
+#include "ops/facts.h"
 
 namespace tandem {
 namespace {
 
 constexpr size_t sizes_argument = 1;
 
-/// Views of other memory than the one that they were recorded for, as a tangent is, may need a copy.
-bool sets_sizes(const ViewStep& step) {
-  static const std::unordered_set<c10::OperatorName> ops = {{"aten::view", ""}, {"aten::_reshape_alias", ""}};
-  return ops.count(step.op.operator_name()) > 0;
-}
-
-/// Whatever the strides.
-bool moves_dimensions(const ViewStep& step) {
-  static const std::unordered_set<c10::OperatorName> ops = {{"aten::t", ""},       {"aten::transpose", "int"}, {"aten::permute", ""},     {"aten::unsqueeze", ""},
-                                                  {"aten::squeeze", ""}, {"aten::squeeze", "dim"},   {"aten::squeeze", "dims"}};
-  return ops.count(step.op.operator_name()) > 0;
-}
+bool keeps_elements(const ViewStep& step) { return facts(step.op).sets_sizes || facts(step.op).moves_dimensions; }
 
 }  // namespace
 
@@ -39,7 +27,7 @@ std::optional<SoleView> sole_view(const Traced& traced, const Plan& plan, size_t
   if (!only || outputs[*only].source != OutputSource::ViewOfOutput || traced.outputs[*only].grad_fn() == nullptr) return std::nullopt;
   const at::Tensor& view = traced.outputs[*only];
   const std::vector<ViewStep>& steps = outputs[*only].steps;
-  if (!std::all_of(steps.begin(), steps.end(), [](const ViewStep& step) { return sets_sizes(step) || moves_dimensions(step); })) return std::nullopt;
+  if (!std::all_of(steps.begin(), steps.end(), keeps_elements)) return std::nullopt;
   if (view.numel() != plan.returned[result].numel() || !is_surely_injective(traced.tracer->graph().meta(traced.tracer->value_of(view)))) return std::nullopt;
   return SoleView{view, steps};
 }
@@ -47,7 +35,8 @@ std::optional<SoleView> sole_view(const Traced& traced, const Plan& plan, size_t
 at::Tensor tangent_of_view(const SoleView& view, const at::Tensor& tangent) {
   at::Tensor seen = tangent;
   for (const ViewStep& step : view.steps)
-    seen = sets_sizes(step) ? at::reshape(seen, std::get<c10::IValue>(step.arguments[sizes_argument]).toIntVector()) : replay(step, seen);
+    // A tangent lies otherwise in memory than what the view was recorded for, and may need a copy.
+    seen = facts(step.op).sets_sizes ? at::reshape(seen, std::get<c10::IValue>(step.arguments[sizes_argument]).toIntVector()) : replay(step, seen);
   return seen;
 }
 

@@ -8,17 +8,13 @@
 
 #include "base/counters.h"
 #include "key/named_code.h"
+#include "ops/facts.h"
 #include "passes/standard.h"
 
 namespace tandem {
 
 bool has_fickle_backward(const Graph& graph) {
-  static const std::vector<std::string_view> prefixes = {"aten::linalg_", "aten::_linalg_", "aten::_thnn_fused_", "aten::cumprod", "aten::prod", "aten::cholesky",
-                                                         "aten::ormqr", "aten::lu_", "aten::triangular_solve", "aten::trace", "aten::scatter_reduce",
-                                                         "aten::index_reduce"};
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
-    return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view prefix) { return node.op.operator_name().name.starts_with(prefix); });
-  });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return facts(node.op).fickle_backward; });
 }
 
 std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& graph) {

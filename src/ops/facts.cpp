@@ -26,7 +26,7 @@ using Rows = std::unordered_map<std::string_view, const FactRow*>;
 
 Rows index_rows() {
   Rows index;
-  for (std::span<const FactRow> rows : {pointwise_rows(), other_rows()})
+  for (std::span<const FactRow> rows : {pointwise_rows(), other_rows(), special_rows()})
     for (const FactRow& row : rows) index.emplace(row.name, &row);
   return index;
 }
@@ -48,41 +48,56 @@ bool counts_writes(const c10::FunctionSchema& schema, const OpFacts& facts) {
   return facts.hidden_writes.empty() && (in_place_or_out || !schema.name().starts_with("aten::"));
 }
 
-/// Some versions of libtorch lack the tag on these, and composites have none.
-bool has_unknown_results(const std::string& name) {
-  static const std::vector<std::string> names = {"aten::is_nonzero", "aten::item", "aten::_unique", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::unique_dim_consecutive"};
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool leaves_memory_unset(std::string_view name) { return name.starts_with("aten::empty") || name.starts_with("aten::new_empty"); }
-
 void read_tags(const c10::OperatorHandle& op, OpFacts& facts) {
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
-  facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output) ||
-                         has_unknown_results(op.schema().name());
+  facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output);
+  facts.unrecordable = op.hasTag(at::Tag::cudagraph_unsafe);
   facts.changes_metadata = op.hasTag(at::Tag::inplace_view);
-  facts.unset = leaves_memory_unset(op.schema().name());
+}
+
+void read_flags(Flag flags, OpFacts& facts) {
+  static constexpr std::pair<Flag, bool OpFacts::*> meanings[] = {
+      {Flag::SideEffect, &OpFacts::side_effect},
+      {Flag::DataDependent, &OpFacts::data_dependent},
+      {Flag::Unset, &OpFacts::unset},
+      {Flag::Unrecordable, &OpFacts::unrecordable},
+      {Flag::FickleBackward, &OpFacts::fickle_backward},
+      {Flag::MixesDevices, &OpFacts::mixes_devices},
+      {Flag::ReplacesMemory, &OpFacts::replaces_memory},
+      {Flag::Identity, &OpFacts::identity},
+      {Flag::CountsFromStorage, &OpFacts::counts_from_storage},
+      {Flag::SetsSizes, &OpFacts::sets_sizes},
+      {Flag::MovesDimensions, &OpFacts::moves_dimensions},
+  };
+  for (auto [flag, fact] : meanings) facts.*fact |= has(flags, flag);
+  if (has(flags, Flag::SizesKnown)) facts.data_dependent = false;
 }
 
 void read_row(const FactRow& row, OpFacts& facts) {
   facts.kind = row.kind;
   facts.cost = row.cost;
   facts.hidden_writes = row.hidden_writes;
-  facts.side_effect = row.side_effect;
-  facts.data_dependent &= !row.sizes_known;
   facts.random |= row.kind == Kind::Random;  // overloads with named dimensions lack the tag
+  read_flags(row.flags, facts);
 }
+
+bool is_kind_of_loop(Kind kind) { return kind != Kind::Other && kind != Kind::Matmul && kind != Kind::Random; }
 
 OpFacts gather(const c10::OperatorHandle& op) {
   OpFacts facts;
   read_schema(op.schema(), facts);
   read_tags(op, facts);
   if (const FactRow* row = find_row(op.operator_name())) read_row(*row, facts);
+  for (const FamilyRow& family : family_rows())
+    if (op.operator_name().name.starts_with(family.prefix)) read_flags(family.flags, facts);
   facts.counts_writes = counts_writes(op.schema(), facts);
   // An operator that gives nothing back can only be there for its effect.
   facts.side_effect |= op.schema().returns().empty() && facts.written.empty();
   facts.written.insert(facts.written.end(), facts.hidden_writes.begin(), facts.hidden_writes.end());
   std::sort(facts.written.begin(), facts.written.end());
+  facts.unrecordable |= facts.data_dependent;
+  const bool computes_alone = facts.written.empty() && !facts.random && !facts.data_dependent && !facts.unset;
+  facts.fusible = is_kind_of_loop(facts.kind) && computes_alone;
   return facts;
 }
 

@@ -9,19 +9,20 @@
 namespace tandem {
 
 enum class Kind : uint8_t {
-  Other,      ///< nothing special is known
-  Pointwise,  ///< each result element depends on the elements at the same place
-  Reduction,
-  View,       ///< results are views of the first tensor argument
-  Matmul,     ///< matrix products, convolutions, attention: worth a library call
-  Random,     ///< draws from a generator
-  Factory,    ///< makes a tensor from sizes and numbers alone
+  Other,          ///< nothing special is known
+  Pointwise,      ///< each result element depends on the elements at the same place
+  Reduction,      ///< each result element folds elements of an argument: there are fewer of them
+  Normalization,  ///< folds, and maps each element by what it found: softmax, layer norm
+  View,           ///< results are views of the first tensor argument
+  Matmul,         ///< matrix products, convolutions, attention: worth a library call
+  Random,         ///< draws from a generator
+  Factory,        ///< makes a tensor from sizes and numbers alone
 };
 
 /// What a pass may want to know of an operator. Everything that the schema and its tags say is filled in from there.
 struct OpFacts {
   Kind kind = Kind::Other;
-  int cost = 1;                             ///< work per result element, an add being 1
+  int cost = 1;                             ///< FactRow::cost
   std::vector<int> hidden_writes;           ///< arguments written although the schema does not say so
   std::vector<int> written;                 ///< arguments written, hidden ones included
   bool counts_writes = true;                ///< libtorch counts a version of what it writes
@@ -31,6 +32,18 @@ struct OpFacts {
   bool view = false;                        ///< some result is a view of an argument
   bool unset = false;                       ///< its results hold whatever their memory held before
   bool side_effect = false;                 ///< must run, in order, even when nothing reads its results
+  bool fusible = false;                     ///< a backend may compute it in loops of its own, as its kind says
+  /// A CUDA graph cannot hold it: the host reads values on the way. The same is true of any operator that is given
+  /// masks as indices, or tensors on two devices.
+  bool unrecordable = false;
+  /// Its backward reads other saved values when it is differentiated in turn, or for some of its outputs only.
+  bool fickle_backward = false;
+  bool mixes_devices = false;               ///< takes tensors on several devices: copies, indices on the CPU
+  bool replaces_memory = false;             ///< gives its first argument other memory, or resizes it
+  bool identity = false;                    ///< gives its first argument back, as another tensor
+  bool counts_from_storage = false;         ///< counts places from where a storage begins, not from its argument
+  bool sets_sizes = false;                  ///< a view of the sizes in its second argument, for some strides alone
+  bool moves_dimensions = false;            ///< a view of all elements, whatever the strides
 };
 
 /// The facts of an operator, looked up once and kept; the reference stays valid.

@@ -4,9 +4,10 @@
 namespace tandem {
 
 using enum Kind;
+using enum Flag;
 
 static const FactRow pointwise_table[] = {
-    // name, kind, cost
+    // name, kind, cost, flags
     {"aten::add", Pointwise, 1},
     {"aten::sub", Pointwise, 1},
     {"aten::rsub", Pointwise, 1},
@@ -55,9 +56,9 @@ static const FactRow pointwise_table[] = {
     {"aten::where.self", Pointwise, 1},
     {"aten::masked_fill", Pointwise, 1},
     {"aten::fill", Pointwise, 1},
-    {"aten::copy", Pointwise, 1},
+    {"aten::copy", Pointwise, 1, MixesDevices},
     {"aten::clone", Pointwise, 1},
-    {"aten::_to_copy", Pointwise, 1},
+    {"aten::_to_copy", Pointwise, 1, MixesDevices},
     {"aten::zeros_like", Pointwise, 1},
     {"aten::ones_like", Pointwise, 1},
     {"aten::full_like", Pointwise, 1},

@@ -64,7 +64,7 @@ bool Recomputation::is_repeatable(size_t n) const {
   for_each_argument(node, [&](Value v) { may_run = may_run && is_available(v); });
   for (const auto& [before, after] : node.writes) may_run = may_run && !is_seen_by_caller(before);
   // Places in memory are counted from where a storage begins, and a copy's begins elsewhere.
-  if (op.view && node.op.operator_name().name.starts_with("aten::as_strided"))
+  if (op.view && op.counts_from_storage)
     for_each_argument(node, [&](Value v) { may_run = may_run && !primals_.contains(graph_.meta(v).storage); });
   // What unset memory holds is another thing each time, unless it is written first.
   if (op.unset) for_each_result(node, [&](Value v) { may_run = may_run && written_[size_t(v.id)]; });

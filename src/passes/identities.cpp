@@ -2,12 +2,9 @@
 
 #include "ops/facts.h"
 
-#include <unordered_set>
-
 namespace tandem {
 
 Graph remove_identities(Graph graph) {
-  static const std::unordered_set<std::string> identities{"aten::detach", "aten::alias", "aten::lift_fresh"};
   std::vector<Value> source(graph.value_count());
   for (size_t i = 0; i < source.size(); ++i) source[i] = Value{int32_t(i)};
   std::vector<bool> leaves(graph.value_count());
@@ -17,7 +14,7 @@ Graph remove_identities(Graph graph) {
   std::erase_if(graph.nodes(), [&](Node& node) {
     map_arguments(node, [&](Value v) { return source[v.id]; });
     for (auto& [before, after] : node.writes) before = source[before.id];
-    if (!identities.contains(node.op.operator_name().name) || !node.op.operator_name().overload_name.empty()) return false;
+    if (!facts(node.op).identity) return false;
     Value result = std::get<Value>(node.results[0]);
     source[result.id] = std::get<Value>(node.arguments[0]);
     return !leaves[result.id];

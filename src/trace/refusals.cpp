@@ -5,22 +5,10 @@
 #include "trace/refuse.h"
 
 namespace tandem {
-namespace {
-
-/// Operators that may mix devices: copies, and indexing by tensors on the CPU.
-bool may_mix_devices(const c10::OperatorHandle& op) {
-  static const std::vector<std::string> names = {"aten::copy_", "aten::copy", "aten::_to_copy", "aten::index", "aten::index_put", "aten::index_put_",
-                                                 "aten::_index_put_impl_", "aten::_index_put_impl", "aten::set_"};
-  return std::find(names.begin(), names.end(), op.schema().name()) != names.end();
-}
-
-}  // namespace
 
 /// Memory that is replaced or resized is no view of anything.
 void RecordedCall::refuse_other_memory() const {
-  static const std::vector<std::string> names = {"aten::set_", "aten::resize_", "aten::resize_as_"};
-  if (facts_.changes_metadata && std::find(names.begin(), names.end(), schema_.name()) != names.end())
-    throw RunEagerly(full_name(op_) + " replaces or resizes the memory of a tensor" + called_at());
+  if (facts_.replaces_memory) throw RunEagerly(full_name(op_) + " replaces or resizes the memory of a tensor" + called_at());
 }
 
 /// The node that a tensor comes from knows the sizes it had, and libtorch takes a gradient of them or of the new ones as it happens.
@@ -75,7 +63,7 @@ void RecordedCall::refuse_mixed_devices(const FakeImpl& fake) const {
   if (!reference_ || fake.device() == reference_->device()) return;
   const FakeImpl& on_cpu = fake.device().is_cpu() ? fake : *reference_;
   bool cpu_scalar = on_cpu.device().is_cpu() && on_cpu.dim() == 0;
-  if (cpu_scalar || may_mix_devices(op_)) return;
+  if (cpu_scalar || facts_.mixes_devices) return;
   TORCH_CHECK(false, "Expected all tensors to be on the same device, but ", full_name(op_), " got tensors on ", reference_->device(), " and ",
               fake.device(), called_at());
 }

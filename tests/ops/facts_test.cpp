@@ -15,6 +15,14 @@ using namespace tandem::test;
 
 namespace {
 
+bool is_tensor(const c10::Argument& argument) { return argument.type()->repr_str().find("Tensor") != std::string::npos; }
+
+bool may_see_two_devices(const c10::FunctionSchema& schema) {
+  const auto& arguments = schema.arguments();
+  return std::count_if(arguments.begin(), arguments.end(), is_tensor) > 1 || schema.argumentIndexWithName("device") || schema.argumentIndexWithName("source") ||
+         schema.name() == "aten::set_";
+}
+
 /// What is wrong with a row, given every operator that it speaks for; empty when nothing is.
 std::string lie_in(const FactRow& row) {
   int spoken_for = 0;
@@ -30,28 +38,29 @@ std::string lie_in(const FactRow& row) {
     const auto& arguments = schema.arguments();
     const bool aliased = std::any_of(schema.returns().begin(), schema.returns().end(), [](const auto& r) { return r.alias_info() && !r.alias_info()->isWrite(); });
     const bool by_name = std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return a.type()->repr_str().find("str") != std::string::npos; });
-    const bool takes_tensor = std::any_of(arguments.begin(), arguments.end(), [](const auto& a) {
-      return a.type()->repr_str().find("Tensor") != std::string::npos && !(a.alias_info() && a.alias_info()->isWrite());
-    });
+    const bool takes_tensor = std::any_of(arguments.begin(), arguments.end(), [](const auto& a) { return is_tensor(a) && !(a.alias_info() && a.alias_info()->isWrite()); });
     if (row.kind == Kind::View && !aliased) return full + " is no view by its schema";
     if (row.kind != Kind::View && row.kind != Kind::Other && aliased && row.kind != Kind::Pointwise) return full + " is a view by its schema";
     if (row.kind == Kind::Random && !handle->hasTag(at::Tag::nondeterministic_seeded) && !by_name) return full + " has no seeded tag";
     if (row.kind == Kind::Factory && takes_tensor) return full + " takes a tensor";
     if (row.kind == Kind::Factory && handle->hasTag(at::Tag::nondeterministic_seeded)) return full + " draws from a generator";
     for (int i : row.hidden_writes) {
-      if (size_t(i) >= arguments.size() || arguments[size_t(i)].type()->repr_str().find("Tensor") == std::string::npos) return full + " has no tensor as argument " + std::to_string(i);
+      if (size_t(i) >= arguments.size() || !is_tensor(arguments[size_t(i)])) return full + " has no tensor as argument " + std::to_string(i);
       if (arguments[size_t(i)].alias_info()) return full + " says itself that it writes argument " + std::to_string(i);
       if (arguments[size_t(i)].name().find("running_") == std::string::npos) return full + " hides no write of " + arguments[size_t(i)].name();
     }
+    if (has(row.flags, Flag::ReplacesMemory) && !handle->hasTag(at::Tag::inplace_view)) return full + " leaves sizes and memory alone";
+    if (has(row.flags, Flag::SetsSizes) && !(arguments.size() > 1 && arguments[1].name() == "size")) return full + " is given no sizes";
+    if (has(row.flags, Flag::MixesDevices) && !may_see_two_devices(schema)) return full + " sees one device alone";
     tagged |= handle->hasTag(at::Tag::dynamic_output_shape);
   }
-  if (row.sizes_known && !tagged) return std::string(row.name) + " needs no word on its sizes";
+  if (has(row.flags, Flag::SizesKnown) && !tagged) return std::string(row.name) + " needs no word on its sizes";
   return spoken_for ? "" : std::string(row.name) + " is no operator of libtorch";
 }
 
 std::vector<const FactRow*> all_rows() {
   std::vector<const FactRow*> rows;
-  for (auto part : {pointwise_rows(), other_rows()})
+  for (auto part : {pointwise_rows(), other_rows(), special_rows()})
     for (const FactRow& row : part) rows.push_back(&row);
   return rows;
 }
@@ -74,8 +83,12 @@ TEST(Facts, a_lying_row_is_found) {
   EXPECT_NE(lie_in({"aten::zeros_like", Kind::Factory}), "");
   EXPECT_NE(lie_in({"aten::rand", Kind::Factory}), "");
   EXPECT_NE(lie_in({"aten::view", Kind::Reduction}), "");
-  EXPECT_NE(lie_in({"aten::native_layer_norm", Kind::Reduction, 1, {2}}), "");
-  EXPECT_NE(lie_in({"aten::_native_batch_norm_legit", Kind::Reduction, 1, {3, 4}}), "");
+  EXPECT_NE(lie_in({"aten::native_layer_norm", Kind::Normalization, 1, Flag::None, {2}}), "");
+  EXPECT_NE(lie_in({"aten::_native_batch_norm_legit", Kind::Normalization, 1, Flag::None, {3, 4}}), "");
+  EXPECT_NE(lie_in({"aten::relu_", Kind::Other, 1, Flag::ReplacesMemory}), "");
+  EXPECT_NE(lie_in({"aten::view.dtype", Kind::View, 1, Flag::SetsSizes}), "");
+  EXPECT_NE(lie_in({"aten::relu", Kind::Pointwise, 1, Flag::MixesDevices}), "");
+  EXPECT_NE(lie_in({"aten::relu", Kind::Pointwise, 1, Flag::SizesKnown}), "");
 }
 
 TEST(Facts, kinds_come_from_the_row_of_the_overload_else_of_the_name_else_of_the_functional_twin) {
@@ -113,8 +126,53 @@ TEST(Facts, schemas_and_tags_are_read) {
   EXPECT_FALSE(facts(op("aten::add_.Tensor")).changes_metadata);
   for (const char* name : {"aten::_assert_async", "aten::_functional_assert_async.msg", "aten::record_stream"}) EXPECT_TRUE(facts(op(name)).side_effect) << name;
   EXPECT_FALSE(facts(op("aten::_foreach_add_.Scalar")).side_effect);
+  for (const char* name : {"aten::as_strided", "aten::as_strided_scatter"}) EXPECT_TRUE(facts(op(name)).counts_from_storage) << name;
+  for (const char* name : {"aten::linalg_qr", "aten::_linalg_det", "aten::cumprod", "aten::index_reduce_"}) EXPECT_TRUE(facts(op(name)).fickle_backward) << name;
+  for (const char* name : {"aten::mm", "aten::cumsum"}) EXPECT_FALSE(facts(op(name)).fickle_backward) << name;
+  for (const char* name : {"aten::copy_", "aten::index.Tensor", "aten::index_put_"}) EXPECT_TRUE(facts(op(name)).mixes_devices) << name;
   EXPECT_EQ(full_name(op("aten::add.Tensor")), "aten::add.Tensor");
   EXPECT_EQ(full_name(op("aten::relu")), "aten::relu");
+}
+
+TEST(Facts, a_cuda_graph_holds_no_operator_whose_values_the_host_reads) {
+  for (const char* name : {"aten::nonzero", "aten::_local_scalar_dense", "aten::equal", "aten::_unique2", "aten::repeat_interleave.Tensor", "aten::_ctc_loss", "aten::_linalg_svd",
+                           "aten::linspace.Tensor_Tensor", "tandem::number", "tandem::generator_state"})
+    EXPECT_TRUE(facts(op(name)).unrecordable) << name;
+  for (const char* name : {"aten::add.Tensor", "aten::mm", "aten::index.Tensor", "aten::native_dropout", "aten::linalg_qr", "aten::linspace", "aten::sort"})
+    EXPECT_FALSE(facts(op(name)).unrecordable) << name;
+}
+
+TEST(Facts, loops_take_what_computes_elements_and_does_nothing_else) {
+  for (const char* name : {"aten::add.Tensor", "aten::sum.dim_IntList", "aten::_softmax", "aten::view", "aten::zeros"}) EXPECT_TRUE(facts(op(name)).fusible) << name;
+  for (const char* name : {"aten::add_.Tensor", "aten::add.out", "aten::mm", "aten::sort", "aten::rand", "aten::empty_like", "aten::native_batch_norm", "aten::nonzero"})
+    EXPECT_FALSE(facts(op(name)).fusible) << name;
+}
+
+TEST(Facts, every_family_speaks_for_an_operator) {
+  const auto names = c10::Dispatcher::singleton().getAllOpNames();
+  for (const FamilyRow& family : family_rows())
+    EXPECT_TRUE(std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.name.starts_with(family.prefix); })) << family.prefix;
+}
+
+TEST(Facts, what_changes_metadata_has_a_view_for_a_twin_or_other_memory) {
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    auto handle = c10::Dispatcher::singleton().findSchema(name);
+    if (!handle || !facts(*handle).changes_metadata) continue;
+    const std::string twin = name.name.substr(0, name.name.size() - 1);
+    bool views = false;
+    for (const c10::OperatorName& other : c10::Dispatcher::singleton().getAllOpNames())
+      if (auto found = c10::Dispatcher::singleton().findSchema(other); found && other.name == twin) views |= facts(*found).view;
+    EXPECT_NE(views, facts(*handle).replaces_memory) << full_name(*handle);
+  }
+}
+
+TEST(Facts, what_is_given_an_offset_counts_from_the_storage) {
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    auto handle = c10::Dispatcher::singleton().findSchema(name);
+    if (!handle || !name.name.starts_with("aten::")) continue;
+    const bool given = handle->schema().argumentIndexWithName("storage_offset") && !handle->schema().argumentIndexWithName("source");
+    EXPECT_EQ(facts(*handle).counts_from_storage, given) << full_name(*handle);
+  }
 }
 
 TEST(Facts, every_thread_is_given_the_same_facts) {
