@@ -72,6 +72,8 @@ bool runs_own_code(torch::autograd::Node& node) {
   return !name.starts_with("torch::autograd::") || name.starts_with("torch::autograd::CppNode");
 }
 
-bool has_hooks(torch::autograd::Node& node) { return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty(); }
+bool has_hooks(torch::autograd::Node& node) {
+  return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() || node.tensor_post_acc_grad_hooks();
+}
 
 }  // namespace tandem

@@ -20,7 +20,7 @@ bool is_generated(const torch::autograd::Node& node);
 /// Whether code of the user's runs with a node: a custom function's, or hooks.
 bool runs_own_code(torch::autograd::Node& node);
 
-/// Whether somebody registered code that runs with the node.
+/// Whether somebody registered code that runs with the node: before it, behind it, or when it has added to a gradient.
 bool has_hooks(torch::autograd::Node& node);
 
 }  // namespace tandem

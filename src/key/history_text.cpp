@@ -39,10 +39,6 @@ const NodeType& type_of(const torch::autograd::Node& node) {
   return described;
 }
 
-bool has_hooks(torch::autograd::Node& node) {
-  return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() || node.tensor_post_acc_grad_hooks();
-}
-
 class Describer {
  public:
   Describer(const Traced& traced, const Plan& plan) : tracer_(*traced.tracer), traced_(traced), plan_(plan) {}
