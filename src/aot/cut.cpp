@@ -1,10 +1,10 @@
 // Where the history of a traced function is cut into its pieces.
-#include <c10/util/strides.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <map>
 
 #include "aot/joint.h"
+#include "graph/vocabulary.h"
 
 namespace tandem {
 namespace {
@@ -27,8 +27,7 @@ TensorMeta meta_at(const Edge& edge) {
   meta.device = known.device();
   const auto sizes = known.shape_as_dim_vector();
   for (const c10::SymInt& size : sizes) meta.sizes.push_back(size.expect_int());
-  const auto strides = c10::contiguous_strides(meta.sizes);
-  meta.strides.assign(strides.begin(), strides.end());
+  meta.strides = dense_strides(meta.sizes);
   return meta;
 }
 

@@ -1,6 +1,5 @@
 #include "aot/joint.h"
 
-#include <c10/util/strides.h>
 #include <tandem/build.h>
 #include <chrono>
 #include <set>
@@ -8,6 +7,7 @@
 #include "aot/functionalize.h"
 #include "aot/sole_view.h"
 #include "base/counters.h"
+#include "graph/vocabulary.h"
 #include "trace/custom_edges.h"
 
 namespace tandem {
@@ -25,12 +25,8 @@ TensorMeta expected_tangent(const at::Tensor& source) {
   meta.dtype = source.scalar_type();
   meta.device = source.device();
   meta.sizes.assign(source.sizes().begin(), source.sizes().end());
-  if (source.is_non_overlapping_and_dense()) {
-    meta.strides.assign(source.strides().begin(), source.strides().end());
-  } else {
-    const auto strides = c10::contiguous_strides(meta.sizes);
-    meta.strides.assign(strides.begin(), strides.end());
-  }
+  if (source.is_non_overlapping_and_dense()) meta.strides.assign(source.strides().begin(), source.strides().end());
+  else meta.strides = dense_strides(source.sizes());
   return meta;
 }
 

@@ -10,6 +10,7 @@
 #include "base/history.h"
 #include "base/host.h"
 #include "graph/uses.h"
+#include "graph/vocabulary.h"
 #include "ops/facts.h"
 #include "trace/boundaries.h"
 #include "trace/custom_edges.h"
@@ -287,9 +288,7 @@ bool has_own_code(const Traced& traced) {
 }
 
 std::string describe_kept(const Traced& traced) {
-  std::string text = "a tensor of sizes [";
-  for (int64_t size : traced.kept[0]->sizes()) text += (text.back() == '[' ? "" : ", ") + std::to_string(size);
-  text += "]";
+  const std::string text = "a tensor of sizes " + dims_word(traced.kept[0]->sizes());
   if (const Node* maker = maker_of(traced.tracer->graph(), traced.kept[0]->value)) return text + ", made by " + full_name(maker->op) + (maker->location.empty() ? "" : " at " + maker->location);
   return text + ", which it was given";
 }

@@ -1,6 +1,8 @@
 #include "backends/graph_artifact.h"
 #include "backends/interpreter.h"
 #include "backends/registry.h"
+#include "graph/geometry.h"
+#include "graph/vocabulary.h"
 #include "ops/facts.h"
 
 #include <tandem/error.h>
@@ -8,28 +10,15 @@
 namespace tandem {
 namespace {
 
-std::string show(at::IntArrayRef dims) {
-  std::string text = "[";
-  for (int64_t d : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(d);
-  return text + "]";
-}
-
-/// Strides of dimensions with at most one element address nothing, and kernels choose them freely.
-bool same_strides(const at::Tensor& tensor, const TensorMeta& meta) {
-  if (tensor.numel() == 0) return true;
-  for (int64_t i = 0; i < tensor.dim(); ++i)
-    if (tensor.size(i) > 1 && tensor.stride(i) != meta.strides[i]) return false;
-  return true;
-}
-
 /// What is wrong with a result, or nothing.
 std::string difference(const at::Tensor& tensor, const TensorMeta& meta) {
   if (!tensor.defined()) return "is undefined";
   if (tensor.scalar_type() != meta.dtype) return "has dtype " + std::string(toString(tensor.scalar_type())) + " where the record has " + toString(meta.dtype);
   if (tensor.device() != meta.device) return "is on " + tensor.device().str() + " where the record has " + meta.device.str();
-  if (tensor.sizes() != at::IntArrayRef(meta.sizes)) return "has sizes " + show(tensor.sizes()) + " where the record has " + show(meta.sizes);
+  if (tensor.sizes() != at::IntArrayRef(meta.sizes)) return "has sizes " + dims_word(tensor.sizes()) + " where the record has " + dims_word(meta.sizes);
   if (!tensor.has_storage()) return {};
-  if (!same_strides(tensor, meta)) return "has strides " + show(tensor.strides()) + " where the record has " + show(meta.strides);
+  // Strides of tensors without elements address nothing, and kernels choose them freely.
+  if (tensor.numel() > 0 && !same_strides(tensor.sizes(), tensor.strides(), meta.strides)) return "has strides " + dims_word(tensor.strides()) + " where the record has " + dims_word(meta.strides);
   return {};
 }
 

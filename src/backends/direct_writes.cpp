@@ -41,13 +41,13 @@ class DirectWrites {
     const Value clone = write->first;
     if (maker_[clone.id] < 0 || reads_[clone.id] != 1 || !is_named(graph_.nodes()[size_t(maker_[clone.id])], "aten::clone")) return;
     const Value* source = std::get_if<Value>(&graph_.nodes()[size_t(maker_[clone.id])].arguments[0]);
-    if (!source || *source != input || !same_strides(clone, input) || last_read_of_storage_[graph_.meta(input).storage] > maker_[clone.id]) return;
+    if (!source || *source != input || !lie_alike(clone, input) || last_read_of_storage_[graph_.meta(input).storage] > maker_[clone.id]) return;
     for (Operand& argument : node.arguments) map_values(argument, [&](Value v) { return v == clone ? input : v; });
     *write = {input, last};
     dropped_[copy_back] = dropped_[size_t(maker_[clone.id])] = true;
   }
 
-  bool same_strides(Value a, Value b) const { return graph_.meta(a).sizes == graph_.meta(b).sizes && graph_.meta(a).strides == graph_.meta(b).strides; }
+  bool lie_alike(Value a, Value b) const { return graph_.meta(a).sizes == graph_.meta(b).sizes && graph_.meta(a).strides == graph_.meta(b).strides; }
 
   Graph& graph_;
   const std::vector<int32_t> reads_, maker_;

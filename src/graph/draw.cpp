@@ -1,7 +1,4 @@
 // A picture of a graph: boxes are calls, edges are values; what was recorded in the backward is drawn apart by colour.
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <tandem/error.h>
 #include <tandem/graph.h>
 #include <unistd.h>
@@ -9,19 +6,14 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/process.h"
 #include "graph/vocabulary.h"
 #include "ops/facts.h"
-
-extern char** environ;
 
 namespace tandem {
 namespace {
 
-std::string shape(const TensorMeta& meta) {
-  std::string text = dtype_word(meta.dtype) + '[';
-  for (size_t i = 0; i < meta.sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(meta.sizes[i]);
-  return text + ']';
-}
+std::string shape(const TensorMeta& meta) { return dtype_word(meta.dtype) + dims_word(meta.sizes); }
 
 /// What graphviz needs between quotes: its escapes are not ours.
 std::string label(const std::string& text) {
@@ -91,14 +83,9 @@ struct TemporaryFile {
 };
 
 void run_dot(const std::string& format, const std::string& from, const std::string& to) {
-  std::string program = "dot", kind = "-T" + format, target = "-o" + to, source = from;
-  char* arguments[] = {program.data(), kind.data(), target.data(), source.data(), nullptr};
-  pid_t process = 0;
-  if (posix_spawnp(&process, "dot", nullptr, nullptr, arguments, environ) != 0) throw Error("Drawing a graph needs graphviz's program dot, which is not on the PATH; install graphviz.");
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw Error("graphviz could not write " + to + "; check that its folder exists and can be written.");
+  const int status = run_program({"dot", "-T" + format, "-o" + to, from}).status;
+  if (status == 127) throw Error("Drawing a graph needs graphviz's program dot, which is not on the PATH; install graphviz.");
+  if (status != 0) throw Error("graphviz could not write " + to + "; check that its folder exists and can be written.");
 }
 
 }  // namespace

@@ -26,11 +26,13 @@ bool add_box(std::map<int64_t, Direction, std::greater<>>& grid, const Placement
 
 }  // namespace
 
-bool same_strides(const TensorMeta& a, const TensorMeta& b) {
-  for (size_t d = 0; d < a.sizes.size(); ++d)
-    if (a.sizes[d] > 1 && a.strides[d] != b.strides[d]) return false;
+bool same_strides(at::IntArrayRef sizes, at::IntArrayRef a, at::IntArrayRef b) {
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1 && a[d] != b[d]) return false;
   return true;
 }
+
+bool same_strides(const TensorMeta& a, const TensorMeta& b) { return same_strides(a.sizes, a.strides, b.strides); }
 
 bool is_dense(const TensorMeta& meta) {
   if (meta.numel() == 0) return true;

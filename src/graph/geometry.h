@@ -6,6 +6,7 @@
 namespace tandem {
 
 /// Whether two tensors of equal sizes step through memory alike; the stride of a dimension of one element does not matter.
+bool same_strides(at::IntArrayRef sizes, at::IntArrayRef a, at::IntArrayRef b);
 bool same_strides(const TensorMeta& a, const TensorMeta& b);
 
 /// Whether elements fill their span of memory without gaps or overlap.

@@ -28,13 +28,9 @@ std::string join(const auto& items, auto&& show) {
   return text;
 }
 
-std::string show_integers(const auto& items) {
-  return '[' + join(items, [](int64_t i) { return std::to_string(i); }) + ']';
-}
-
 std::string show(const TensorMeta& meta) {
-  std::string text = dtype_word(meta.dtype) + show_integers(meta.sizes);
-  if (meta.strides != dense_strides(meta.sizes)) text += " strides " + show_integers(meta.strides);
+  std::string text = dtype_word(meta.dtype) + dims_word(meta.sizes);
+  if (meta.strides != dense_strides(meta.sizes)) text += " strides " + dims_word(meta.strides);
   if (meta.offset != 0) text += " offset " + std::to_string(meta.offset);
   if (meta.storage != -1) text += " storage " + std::to_string(meta.storage);
   text += ' ' + meta.device.str();
@@ -42,17 +38,6 @@ std::string show(const TensorMeta& meta) {
   if (meta.conj) text += " conj";
   if (meta.neg) text += " neg";
   return text;
-}
-
-std::string show_scalar(const at::Scalar& scalar) {
-  if (scalar.isBoolean()) return scalar.toBool() ? "true" : "false";
-  if (scalar.isComplex()) {
-    const auto number = scalar.toComplexDouble();
-    return "complex(" + double_word(number.real()) + ", " + double_word(number.imag()) + ")";
-  }
-  if (scalar.isFloatingPoint()) return double_word(scalar.toDouble());
-  if (scalar.type() == at::kUInt64) return std::to_string(scalar.toUInt64()) + 'u';
-  return std::to_string(scalar.toLong());
 }
 
 /// The number inside a wrapped number, without the dispatcher; none for dtypes that ATen does not wrap.
@@ -76,11 +61,11 @@ std::string show(const c10::IValue& value, const c10::Type* type) {
   if (value.isTensor()) {
     if (!value.toTensor().defined()) return "none";
     auto scalar = wrapped_scalar(value.toTensor());
-    return scalar ? "number(" + show_scalar(*scalar) + ": " + dtype_word(value.toTensor().scalar_type()) + ")" : opaque(value);
+    return scalar ? "number(" + scalar_word(*scalar) + ": " + dtype_word(value.toTensor().scalar_type()) + ")" : opaque(value);
   }
   if (value.isInt())
     if (auto word = enumerator_word(type, value.toInt())) return *word;
-  if (auto number = number_in(value)) return show_scalar(*number);
+  if (auto number = number_in(value)) return scalar_word(*number);
   if (value.isString()) return in_quotes(value.toStringRef());
   if (value.isDevice()) return "device(" + value.toDevice().str() + ")";
   if (value.isGenerator()) return value.toGenerator().defined() ? "generator(" + value.toGenerator().device().str() + ")" : "none";

@@ -132,7 +132,24 @@ bool is_plain_name(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; });
 }
 
-Dims dense_strides(const Dims& sizes) {
+std::string scalar_word(const at::Scalar& scalar) {
+  if (scalar.isBoolean()) return scalar.toBool() ? "true" : "false";
+  if (scalar.isComplex()) {
+    const auto number = scalar.toComplexDouble();
+    return "complex(" + double_word(number.real()) + ", " + double_word(number.imag()) + ")";
+  }
+  if (scalar.isFloatingPoint()) return double_word(scalar.toDouble());
+  if (scalar.type() == at::kUInt64) return std::to_string(scalar.toUInt64()) + 'u';
+  return std::to_string(scalar.toLong());
+}
+
+std::string dims_word(at::IntArrayRef dims) {
+  std::string text = "[";
+  for (int64_t d : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(d);
+  return text + ']';
+}
+
+Dims dense_strides(at::IntArrayRef sizes) {
   Dims strides(sizes.size());
   uint64_t stride = 1;
   for (size_t i = sizes.size(); i-- > 0;) {

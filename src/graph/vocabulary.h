@@ -30,6 +30,10 @@ constexpr int deepest_list = 8;
 /// The number that a constant is; none for symbols and for everything else.
 std::optional<at::Scalar> number_in(const c10::IValue& constant);
 
+/// `true`, `3`, `3u`, `3.0`, `complex(1.0, 2.0)`.
+std::string scalar_word(const at::Scalar& scalar);
+/// `[2, 3]`.
+std::string dims_word(at::IntArrayRef dims);
 /// Shortest digits that read back to the same bits; always distinguishable from an integer.
 std::string double_word(double value);
 /// In double quotes; quotes, backslashes and bytes that do not print are escaped.
@@ -38,7 +42,7 @@ std::string in_quotes(std::string_view text);
 bool is_plain_name(std::string_view text);
 
 /// The strides that a dense tensor of these sizes has unless told otherwise; wraps on sizes that no memory holds.
-Dims dense_strides(const Dims& sizes);
+Dims dense_strides(at::IntArrayRef sizes);
 /// What is wrong with a meta, as the end of a sentence; empty when nothing is.
 std::string complaint(const TensorMeta& meta);
 

@@ -10,14 +10,8 @@ namespace {
 
 std::string text(Value value) { return value ? '%' + std::to_string(value.id) : "none"; }
 
-std::string text(at::IntArrayRef dims) {
-  std::string out = "[";
-  for (int64_t d : dims) out += (out.size() > 1 ? ", " : "") + std::to_string(d);
-  return out + ']';
-}
-
 std::string geometry(const TensorMeta& meta) {
-  return dtype_word(meta.dtype) + text(meta.sizes) + " strides " + text(meta.strides) + " offset " + std::to_string(meta.offset) + " storage " + std::to_string(meta.storage) + ' ' +
+  return dtype_word(meta.dtype) + dims_word(meta.sizes) + " strides " + dims_word(meta.strides) + " offset " + std::to_string(meta.offset) + " storage " + std::to_string(meta.storage) + ' ' +
          meta.device.str();
 }
 

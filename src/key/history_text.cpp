@@ -135,7 +135,7 @@ class Describer {
     if (data.isTensor()) return saved(data.toTensor(), function);
     if (data.isString()) return in_quotes(data.toStringRef());
     if (data.isDevice()) return data.toDevice().str();
-    if (auto number = number_in(data)) return scalar(*number);
+    if (auto number = number_in(data)) return scalar_word(*number);
     if (data.isList()) return saved_items(data.toListRef(), function);
     if (data.isTuple()) return saved_items(data.toTupleRef().elements(), function);
     obstruct("the custom autograd function " + function.name + " keeps a " + data.tagKind() + " in saved_data, which has no stable text");
@@ -149,21 +149,8 @@ class Describer {
     return text + ']';
   }
 
-  static std::string scalar(const at::Scalar& number) {
-    if (number.isBoolean()) return number.toBool() ? "true" : "false";
-    if (number.isComplex()) return "complex(" + double_word(number.toComplexDouble().real()) + ", " + double_word(number.toComplexDouble().imag()) + ")";
-    if (number.isFloatingPoint()) return double_word(number.toDouble());
-    return number.type() == at::kUInt64 ? std::to_string(number.toUInt64()) + 'u' : std::to_string(number.toLong());
-  }
-
   static std::string geometry(const at::TensorGeometry& geometry) {
-    std::string text;
-    for (at::IntArrayRef dims : {geometry.sizes(), geometry.strides()}) {
-      text += '[';
-      for (int64_t d : dims) text += (text.back() == '[' ? "" : ", ") + std::to_string(d);
-      text += ']';
-    }
-    return text + '+' + std::to_string(geometry.storage_offset());
+    return dims_word(geometry.sizes()) + dims_word(geometry.strides()) + '+' + std::to_string(geometry.storage_offset());
   }
 
   std::string value(const at::Tensor& tensor) const { return as_fake(tensor) ? '%' + std::to_string(tracer_.value_of(tensor).id) : "a tensor from elsewhere"; }

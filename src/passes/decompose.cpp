@@ -1,4 +1,5 @@
 #include "graph/boxing.h"
+#include "graph/geometry.h"
 #include "ops/facts.h"
 
 #include <tandem/build.h>
@@ -12,13 +13,6 @@ namespace {
 
 /// A decomposition that leads back to its own operator would never end.
 constexpr int deepest_nesting = 16;
-
-bool same_strides(const TensorMeta& a, const TensorMeta& b) {
-  if (a.numel() == 0) return true;
-  for (size_t i = 0; i < a.sizes.size(); ++i)
-    if (a.sizes[i] > 1 && a.strides[i] != b.strides[i]) return false;
-  return true;
-}
 
 /// The values that one decomposition made, on their way to take the names of the call's results.
 class Replacement {

@@ -1,9 +1,8 @@
 #include "passes/formulas.h"
 
-#include <tandem/error.h>
 #include <tandem/passes.h>
 
-#include <mutex>
+#include "base/by_name.h"
 
 namespace tandem {
 namespace {
@@ -91,30 +90,19 @@ DecompositionTable built_in() {
   return table;
 }
 
-struct Registry {
-  std::mutex mutex;
-  DecompositionTable table = built_in();
-};
-
-Registry& registry() {
-  static Registry instance;
-  return instance;
+ByName<Decomposition>& known_decompositions() {
+  static ByName<Decomposition> known("decomposition", built_in());
+  return known;
 }
 
 }  // namespace
 
-DecompositionTable default_decompositions() {
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  return all.table;
-}
+DecompositionTable default_decompositions() { return known_decompositions().all(); }
 
 void register_decomposition(const std::string& op, Decomposition decomposition) {
   if (!decomposition) throw Error("register_decomposition was given no function for " + op + "; pass one");
   find_op(op);                                // a name that libtorch does not know is a mistake that would never show
-  Registry& all = registry();
-  std::lock_guard lock(all.mutex);
-  all.table[op] = std::move(decomposition);
+  known_decompositions().add(op, std::move(decomposition));
 }
 
 }  // namespace tandem

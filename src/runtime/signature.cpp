@@ -10,6 +10,7 @@
 #include <c10/util/hash.h>
 
 #include "graph/geometry.h"
+#include "graph/vocabulary.h"
 #include "runtime/module_state.h"
 
 namespace tandem {
@@ -33,12 +34,6 @@ std::vector<bool> training_of(const Watched& watched) {
   std::vector<bool> training;
   for (const auto* module : watched.modules) training.push_back(module->is_training());
   return training;
-}
-
-std::string text(at::IntArrayRef dims) {
-  std::string out = "[";
-  for (int64_t d : dims) out += (out.size() > 1 ? ", " : "") + std::to_string(d);
-  return out + "]";
 }
 
 std::string changed(const std::string& what, const std::string& from, const std::string& to) { return what + " " + from + " -> " + to; }
@@ -97,8 +92,8 @@ std::string TensorKey::difference(const at::Tensor& tensor, bool offsets_matter)
   if (tensor.requires_grad() != requires_grad) return changed("requires_grad", requires_grad ? "true" : "false", requires_grad ? "false" : "true");
   if (requires_grad && tensor.is_leaf() != leaf) return leaf ? "is no leaf any more" : "is a leaf now";
   if (tensor.key_set().raw_repr() != dispatch_keys) return "is another kind of tensor";
-  if (tensor.sizes() != at::IntArrayRef(sizes)) return changed("sizes", text(sizes), text(tensor.sizes()));
-  if (tensor.strides() != at::IntArrayRef(strides)) return changed("strides", text(strides), text(tensor.strides()));
+  if (tensor.sizes() != at::IntArrayRef(sizes)) return changed("sizes", dims_word(sizes), dims_word(tensor.sizes()));
+  if (tensor.strides() != at::IntArrayRef(strides)) return changed("strides", dims_word(strides), dims_word(tensor.strides()));
   return changed("storage offset", std::to_string(offset), std::to_string(tensor.storage_offset()));
 }
 

@@ -1,15 +1,13 @@
 #include <tandem/build.h>
 
-#include <c10/util/strides.h>
+#include "graph/vocabulary.h"
 
 namespace tandem {
 
 Value Builder::input(at::IntArrayRef sizes, at::ScalarType dtype, c10::Device device, at::IntArrayRef strides) {
   TensorMeta meta{.dtype = dtype, .device = device};
   meta.sizes.assign(sizes.begin(), sizes.end());
-  const auto contiguous = c10::contiguous_strides(sizes);
-  const at::IntArrayRef given = strides.size() == sizes.size() ? strides : at::IntArrayRef(contiguous);
-  meta.strides.assign(given.begin(), given.end());
+  meta.strides = strides.size() == sizes.size() ? Dims(strides.begin(), strides.end()) : dense_strides(sizes);
   meta.storage = graph_.fresh_storage();
   return graph_.add_input(std::move(meta));
 }

@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "graph/vocabulary.h"
 #include "ops/by_operator.h"
 #include "shapes/shapes.h"
 
@@ -29,13 +30,7 @@ at::Tensor make_meta(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarT
 }
 
 at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType dtype) {
-  Dims strides(sizes.begin(), sizes.end());
-  int64_t stride = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    strides[d] = stride;
-    stride *= std::max<int64_t>(sizes[d], 1);
-  }
-  return make_meta(sizes, strides, dtype);
+  return make_meta(sizes, dense_strides(sizes), dtype);
 }
 
 at::Tensor make_meta(const TensorMeta& meta) {

@@ -1,7 +1,6 @@
 /// Programs that the C++ compiler must refuse, and what it says.
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +8,8 @@
 #include <string>
 
 #include <unistd.h>
+
+#include "base/process.h"
 
 namespace tandem::test {
 
@@ -29,13 +30,9 @@ inline std::string refusal_of(const std::string& program) {
   static const std::string command = compile_command();
   const auto source = std::filesystem::temp_directory_path() / ("tandem_refused_" + std::to_string(getpid()) + ".cpp");
   std::ofstream(source) << "#include <tandem/wrapper.h>\n" << program << "\n";
-  std::string said;
-  FILE* pipe = popen((command + " -fsyntax-only '" + source.string() + "' 2>&1").c_str(), "r");
-  if (!pipe) throw std::runtime_error("the compiler cannot be started");
-  for (char buffer[4096]; size_t count = fread(buffer, 1, sizeof buffer, pipe);) said.append(buffer, count);
-  const bool failed = pclose(pipe) != 0;
+  const Finished compiler = run_program({"sh", "-c", command + " -fsyntax-only '" + source.string() + "' 2>&1"});
   std::filesystem::remove(source);
-  return failed ? said : "";
+  return compiler.status != 0 ? compiler.output : "";
 }
 
 }  // namespace tandem::test

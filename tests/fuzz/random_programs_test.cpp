@@ -2,11 +2,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <sys/wait.h>
-
-#include <array>
-#include <cstdio>
 #include <random>
+
+#include "base/process.h"
 
 namespace {
 
@@ -14,26 +12,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t fixed_seed = 20, programs_a_test = 1000;
 
-struct Finished {
-  int status;
-  std::string output;
-};
-
 /// `tandem fuzz` with these arguments; the environment is set in front of it.
-Finished fuzz(const std::string& arguments, const std::string& environment = "") {
-  std::FILE* pipe = popen((environment + " '" TANDEM_PROGRAM "' fuzz " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return {-1, "no pipe"};
-  std::string text;
-  std::array<char, 4096> buffer{};
-  for (size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
-  const int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+tandem::Finished fuzz(const std::string& arguments, const std::string& environment = "") {
+  return tandem::run_program({"sh", "-c", environment + " '" TANDEM_PROGRAM "' fuzz " + arguments + " 2>&1"});
 }
 
 void expect_no_difference(uint64_t seed, uint64_t first) {
   const std::string which = "--seed " + std::to_string(seed) + " --first " + std::to_string(first) + " --programs " + std::to_string(programs_a_test);
   const bool watched = std::string_view(std::getenv("TANDEM_WATCHED_CALLS")) == "all";
-  const Finished run = fuzz(which + " --failures 3 --json" + (watched ? " --watched" : ""));
+  const tandem::Finished run = fuzz(which + " --failures 3 --json" + (watched ? " --watched" : ""));
   const Json report = Json::parse(run.output, nullptr, false);
   ASSERT_FALSE(report.is_discarded()) << run.output;
   std::string shown;
@@ -65,7 +52,7 @@ TEST(Fuzz, RunsAlikeWithManyThreadsAndJobs) {
 }
 
 TEST(Fuzz, AnInterruptEndsItWithAReport) {
-  const Finished run = fuzz("--seed 4 --programs 100000000 --json", "timeout --signal INT 3");
+  const tandem::Finished run = fuzz("--seed 4 --programs 100000000 --json", "timeout --signal INT 3");
   EXPECT_NE(run.output.find("\"interrupted\":true"), std::string::npos) << run.output;
 }
 

@@ -5,6 +5,8 @@
 #include <tandem/error.h>
 #include <tandem/graph.h>
 
+#include "graph/vocabulary.h"
+
 namespace tandem::test {
 
 inline c10::OperatorHandle op(const std::string& full) {
@@ -16,9 +18,7 @@ inline TensorMeta dense(std::vector<int64_t> sizes, int32_t storage = -1, at::Sc
   TensorMeta meta;
   meta.dtype = dtype;
   meta.sizes = Dims(sizes.begin(), sizes.end());
-  meta.strides = Dims(sizes.size());
-  int64_t stride = 1;
-  for (size_t i = sizes.size(); i-- > 0; stride *= std::max<int64_t>(sizes[i], 1)) meta.strides[i] = stride;
+  meta.strides = dense_strides(sizes);
   meta.storage = storage;
   return meta;
 }

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "graph/geometry.h"
+
 namespace tandem::sweep {
 
 namespace {
@@ -49,13 +51,6 @@ bool same_bytes(const at::Tensor& left, const at::Tensor& right) {
   return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-bool same_strides(const at::Tensor& left, const at::Tensor& right) {
-  for (int64_t dim = 0; dim < left.dim(); ++dim) {
-    if (left.size(dim) > 1 && left.stride(dim) != right.stride(dim)) return false;
-  }
-  return true;
-}
-
 /// What differs between two tensors, or nothing.
 std::string difference(const at::Tensor& eager, const at::Tensor& compiled) {
   std::ostringstream text;
@@ -76,7 +71,7 @@ std::string output_difference(const at::Tensor& eager, const at::Tensor& compile
   std::ostringstream text;
   text << difference(eager, compiled);
   if (!text.str().empty() || !eager.defined()) return text.str();
-  if (!same_strides(eager, compiled))
+  if (!tandem::same_strides(eager.sizes(), eager.strides(), compiled.strides()))
     text << "strides " << compiled.strides() << " instead of " << eager.strides();
   else if (eager.requires_grad() != compiled.requires_grad())
     text << (compiled.requires_grad() ? "requires grad" : "does not require grad");
