@@ -134,35 +134,6 @@ TEST(Export, WritesToPlainInputsAreOutputs) {
   EXPECT_TRUE(same_values(got[0], torch::full({3}, 2.f)) && same_values(got[1], torch::full({3}, 4.f)));
 }
 
-TEST(Export, O10_SizesChangedInPlaceAreRefused) {
-  auto fn = [](at::Tensor x) { x.t_(); return x.sum(); };
-  auto with_gradient = [](at::Tensor x, at::Tensor y) { x.t_(); return (x * y).sum(); };
-  EXPECT_THROW(export_forward(fn, {torch::ones({2, 3})}), UnsupportedError);
-  EXPECT_THROW(export_joint(with_gradient, {torch::ones({2, 2}), leaf({2, 2})}), UnsupportedError);
-  struct Transposing : torch::nn::Module {
-    at::Tensor forward(at::Tensor x) { return x.t_().sum(); }
-  };
-  EXPECT_THROW(export_forward(std::make_shared<Transposing>(), {torch::ones({2, 3})}), UnsupportedError);
-}
-
-TEST(Export, O11_WrittenDuplicatesAndOverlapsAreRefusedWithMessagesOfTheirOwn) {
-  auto fn = [](at::Tensor a, at::Tensor b) { a.add_(1); return a + b; };
-  at::Tensor x = torch::ones({2, 2});
-  std::string twice = message<UnsupportedError>([&] { export_forward(fn, {x, x}); });
-  std::string overlap = message<UnsupportedError>([&] { export_forward(fn, {x, x.view({2, 2})}); });
-  EXPECT_TRUE(contains(twice, "twice")) << twice;
-  EXPECT_TRUE(contains(overlap, "overlap")) << overlap;
-  EXPECT_TRUE(same_values(x, torch::ones({2, 2})));
-}
-
-TEST(Export, O12_NoOtherOutputMayRequireGrad) {
-  auto fn = [](at::Tensor x) { return std::vector<at::Tensor>{x.sum(), x * 2}; };
-  EXPECT_TRUE(contains(message<UnsupportedError>([&] { export_joint(fn, {leaf({3})}, 0); }), "output 1 requires grad"));
-  EXPECT_THROW(export_joint(fn, {leaf({3})}, 1), UnsupportedError);
-  EXPECT_THROW(export_joint(fn, {leaf({3})}, 2), ContractError);
-  EXPECT_THROW(export_joint(fn, {leaf({3}, false)}, 0), UnsupportedError);
-}
-
 TEST(Export, ARunOnOtherTensorsIsAContractError) {
   Exported exported = export_forward([](at::Tensor a) { return a.exp(); }, {torch::ones(3)});
   EXPECT_TRUE(contains(message<ContractError>([&] { exported({torch::ones(4)}); }), "argument 0"));

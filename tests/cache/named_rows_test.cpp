@@ -5,6 +5,7 @@
 
 #include "cache/new_process.h"
 #include "cache/processes.h"
+#include "support/notes.h"
 
 namespace tandem::test {
 namespace {
@@ -13,16 +14,6 @@ using torch::autograd::AutogradContext;
 using NamedRows = Processes;
 
 const Callable curve = [](const Tensors& in) { return Tensors{in[0].sin() * in[0]}; };
-
-std::vector<std::string>& notes() {
-  static std::vector<std::string> all;
-  return all;
-}
-at::Tensor note(const at::Tensor& x, int64_t tag) {
-  notes().push_back(std::to_string(tag) + ": " + std::to_string(x.sum().item<float>()));
-  return x * 2;
-}
-at::Tensor note_shape(const at::Tensor& x, int64_t) { return at::empty_like(x); }
 
 TORCH_LIBRARY(tandem_rows, library) { library.def("note(Tensor x, int tag) -> Tensor"); }
 TORCH_LIBRARY_IMPL(tandem_rows, CPU, library) { library.impl("note", note); }

@@ -36,8 +36,11 @@ Tensors run_halves(const Partition& halves, size_t forward_outputs, const Tensor
   return outputs;
 }
 
-bool has(const Graph& graph, const std::string& name) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return node.op.operator_name().name == name; });
+/// What is written so far gives `out`, and its gradient is the tangent times `factor`.
+Joint with_gradient(GraphWriter& w, Value out, Value tangent, Value factor) {
+  w.phase = Phase::Backward;
+  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, factor})});
+  return {w.graph, 1, 1};
 }
 
 void expect_joint(const Joint& joint, const Partition& halves) {
@@ -56,8 +59,8 @@ TEST(RecomputeAll, SavesACopyOfTheInputAndTheStateOfTheGenerator) {
   const Joint joint = dropped_sine();
   const Partition halves = partition_recompute_all(joint);
   ASSERT_EQ(halves.saved.size(), 2u);
-  EXPECT_TRUE(has(halves.forward, "tandem::generator_state"));
-  EXPECT_TRUE(has(halves.backward, "aten::sin") && has(halves.backward, "aten::native_dropout"));
+  EXPECT_TRUE(has_call(halves.forward, "tandem::generator_state"));
+  EXPECT_TRUE(has_call(halves.backward, "aten::sin") && has_call(halves.backward, "aten::native_dropout"));
   for (const Node& node : halves.backward.nodes())
     EXPECT_EQ(bool(node.state), node.op.operator_name().name == "aten::native_dropout");
   expect_joint(joint, halves);
@@ -69,7 +72,7 @@ TEST(RecomputeAll, SavesWhatMustBeSaved) {
   const PartitionContext context{.must_save = {sine}};
   const Partition halves = partition_recompute_all(joint, context);
   verify(halves, joint, context, "tested");
-  EXPECT_FALSE(has(halves.backward, "aten::sin"));
+  EXPECT_FALSE(has_call(halves.backward, "aten::sin"));
   expect_joint(joint, halves);
 }
 
@@ -77,11 +80,9 @@ TEST(RecomputeAll, TakesTheConstantsAlongThatItReadsAgain) {
   GraphWriter w;
   const Value x = w.input({8}), tangent = w.input({8}), constant = w.constant(at::rand({8}, at::kDouble));
   const Value sum = w.call("aten::add.Tensor", {x, constant}), out = w.call("aten::sin", {sum});
-  w.phase = Phase::Backward;
-  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, sum})});
-  const Joint joint{w.graph, 1, 1};
+  const Joint joint = with_gradient(w, out, tangent, sum);
   const Partition halves = partition_recompute_all(joint);
-  EXPECT_TRUE(has(halves.backward, "aten::add"));
+  EXPECT_TRUE(has_call(halves.backward, "aten::add"));
   expect_joint(joint, halves);
 }
 
@@ -89,7 +90,7 @@ TEST(SaveAll, SavesEverythingInMemoryOfItsOwnAndRunsNothingAgain) {
   const Joint joint = dropped_sine();
   const Partition halves = partition_save_all(joint);
   EXPECT_EQ(halves.saved.size(), 3u);                                // the sine, what is left of it, the mask; not what is returned
-  EXPECT_FALSE(has(halves.backward, "aten::sin") || has(halves.backward, "aten::native_dropout"));
+  EXPECT_FALSE(has_call(halves.backward, "aten::sin") || has_call(halves.backward, "aten::native_dropout"));
   expect_joint(joint, halves);
 }
 
@@ -99,8 +100,8 @@ TEST(SplitAt, RunsAgainWhatLiesBehindTheChosenValues) {
   chosen[size_t(std::get<Value>(joint.graph.nodes()[0].results[0]).id)] = true;
   const Partition halves = split_at(joint, {}, chosen);
   EXPECT_EQ(halves.saved.size(), 2u);                                // the sine and the state
-  EXPECT_FALSE(has(halves.backward, "aten::sin"));
-  EXPECT_TRUE(has(halves.backward, "aten::native_dropout"));
+  EXPECT_FALSE(has_call(halves.backward, "aten::sin"));
+  EXPECT_TRUE(has_call(halves.backward, "aten::native_dropout"));
   expect_joint(joint, halves);
 }
 
@@ -110,11 +111,9 @@ TEST(SplitAt, WhatTheForwardWritesIntoAnInputIsReadFromACopyOfBefore) {
   const Value sine = w.call("aten::sin", {x}), cosine = w.call("aten::cos", {sine});
   const Value out = w.call("aten::exp", {cosine}), after = w.graph.add_value(w.graph.meta(x));
   w.graph.add_node(Node{find_op("aten::copy_"), {x, cosine, c10::IValue(false)}, {after}, {{x, after}}});
-  w.phase = Phase::Backward;
-  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, sine})});
-  const Joint joint{w.graph, 1, 1};
+  const Joint joint = with_gradient(w, out, tangent, sine);
   const Partition halves = partition_recompute_all(joint);
-  EXPECT_TRUE(has(halves.backward, "aten::sin"));
+  EXPECT_TRUE(has_call(halves.backward, "aten::sin"));
   expect_joint(joint, halves);
 }
 
@@ -144,12 +143,10 @@ TEST(Recomputation, LeavesSideEffectsAndUnsetMemoryAlone) {
   const Value unset = w.call("aten::empty_like", {x});
   w.node("aten::_assert_async", {w.call("aten::sum", {x})});
   const Value out = w.call("aten::add.Tensor", {x, unset});
-  w.phase = Phase::Backward;
-  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, unset})});
-  const Partition halves = partition_recompute_all({w.graph, 1, 1});
+  const Partition halves = partition_recompute_all(with_gradient(w, out, tangent, unset));
   EXPECT_EQ(halves.saved, std::vector<Value>{unset});
-  EXPECT_TRUE(has(halves.forward, "aten::_assert_async"));
-  EXPECT_FALSE(has(halves.backward, "aten::_assert_async"));
+  EXPECT_TRUE(has_call(halves.forward, "aten::_assert_async"));
+  EXPECT_FALSE(has_call(halves.backward, "aten::_assert_async"));
 }
 
 }  // namespace tandem

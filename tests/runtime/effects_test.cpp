@@ -4,24 +4,18 @@
 #include <tandem/ops.h>
 #include <torch/library.h>
 
+#include "support/notes.h"
+
 namespace tandem {
 namespace {
 
 using test::contains;
 using test::leaf;
 using test::message;
+using test::note;
+using test::note_shape;
+using test::notes;
 using test::same_values;
-
-std::vector<std::string>& notes() {
-  static std::vector<std::string> all;
-  return all;
-}
-
-at::Tensor note(const at::Tensor& x, int64_t tag) {
-  notes().push_back(std::to_string(tag) + ": " + std::to_string(x.sum().item<float>()));
-  return x * 2;
-}
-at::Tensor like(const at::Tensor& x, int64_t) { return at::empty_like(x); }
 
 // declared: has a Meta kernel and the fact; silent: has the Meta kernel alone; shapeless: has the fact alone.
 TORCH_LIBRARY(tandem_effects, library) {
@@ -32,7 +26,7 @@ TORCH_LIBRARY_IMPL(tandem_effects, CPU, library) {
   for (const char* name : {"declared", "silent", "shapeless", "late"}) library.impl(name, note);
 }
 TORCH_LIBRARY_IMPL(tandem_effects, Meta, library) {
-  for (const char* name : {"declared", "silent", "late"}) library.impl(name, like);
+  for (const char* name : {"declared", "silent", "late"}) library.impl(name, note_shape);
 }
 
 at::Tensor call(const std::string& name, const at::Tensor& x, int64_t tag) {

@@ -85,17 +85,13 @@ struct Shelf {
   }
 };
 
-TEST(ThreadsAndDerivatives, GraphsOfOneThreadAreDifferentiatedByAnother) {
-  constexpr int rounds = 6;
-  Compiled fast(wave, {});
+/// Every other thread makes graphs with `put_one(shelf)`; the rest take them and ask `is_right(x, y)`.
+void make_here_and_differentiate_there(int rounds, const std::function<void(Shelf&)>& put_one, const std::function<bool(const at::Tensor&, const at::Tensor&)>& is_right) {
   Shelf shelf;
   std::atomic<int> wrong = 0, done = 0;
   on_all_threads([&](int t) {
     if (t % 2) {
-      for (int i = 0; i < rounds; ++i) {
-        at::Tensor x = leaf({3});
-        shelf.put(x, fast({x, x})[0]);
-      }
+      for (int i = 0; i < rounds; ++i) put_one(shelf);
       return;
     }
     while (done < rounds * thread_count / 2) {
@@ -104,42 +100,36 @@ TEST(ThreadsAndDerivatives, GraphsOfOneThreadAreDifferentiatedByAnother) {
         std::this_thread::yield();
         continue;
       }
-      auto& [x, y] = *graph;
-      wrong += !same_all(torch::autograd::grad({y.sum()}, {x}), torch::autograd::grad({wave({x, x})[0].sum()}, {x}));
+      wrong += !is_right(graph->first, graph->second);
       ++done;
     }
   });
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(ThreadsAndDerivatives, AnObjectIsGoneWhenItsGraphIsDifferentiatedElsewhere) {
-  constexpr int rounds = 3;
-  Shelf shelf;
-  std::atomic<int> wrong = 0, done = 0;
-  on_all_threads([&](int t) {
-    if (t % 2) {
-      for (int i = 0; i < rounds; ++i) {
-        at::Tensor x = leaf({3}), scale = leaf({3}, false);
-        Compiled fast([scale](const Tensors& in) { return Tensors{(in[0] * scale.sigmoid()).tanh()}; }, {});
-        at::Tensor y = fast({x})[0];
-        // The other side knows only x and y: what it expects of them is kept beside.
-        x.mutable_grad() = torch::autograd::grad({(x * scale.sigmoid()).tanh().sum()}, {x})[0];
-        shelf.put(x, y);
-      }
-      return;
-    }
-    while (done < rounds * thread_count / 2) {
-      auto graph = shelf.take();
-      if (!graph) {
-        std::this_thread::yield();
-        continue;
-      }
-      auto& [x, y] = *graph;
-      wrong += !same_values(torch::autograd::grad({y.sum()}, {x})[0], x.grad());
-      ++done;
-    }
+TEST(ThreadsAndDerivatives, GraphsOfOneThreadAreDifferentiatedByAnother) {
+  Compiled fast(wave, {});
+  auto put_one = [&](Shelf& shelf) {
+    at::Tensor x = leaf({3});
+    shelf.put(x, fast({x, x})[0]);
+  };
+  make_here_and_differentiate_there(6, put_one, [](const at::Tensor& x, const at::Tensor& y) {
+    return same_all(torch::autograd::grad({y.sum()}, {x}), torch::autograd::grad({wave({x, x})[0].sum()}, {x}));
   });
-  EXPECT_EQ(wrong, 0);
+}
+
+TEST(ThreadsAndDerivatives, AnObjectIsGoneWhenItsGraphIsDifferentiatedElsewhere) {
+  auto put_one = [](Shelf& shelf) {
+    at::Tensor x = leaf({3}), scale = leaf({3}, false);
+    Compiled fast([scale](const Tensors& in) { return Tensors{(in[0] * scale.sigmoid()).tanh()}; }, {});
+    at::Tensor y = fast({x})[0];
+    // The other side knows only x and y: what it expects of them is kept beside.
+    x.mutable_grad() = torch::autograd::grad({(x * scale.sigmoid()).tanh().sum()}, {x})[0];
+    shelf.put(x, y);
+  };
+  make_here_and_differentiate_there(3, put_one, [](const at::Tensor& x, const at::Tensor& y) {
+    return bool(same_values(torch::autograd::grad({y.sum()}, {x})[0], x.grad()));
+  });
 }
 
 TEST(ThreadsAndDerivatives, GradientsGatherInOneParameter) {
