@@ -1,79 +1,80 @@
 #include "partition/computation_keys.h"
 
-#include <bit>
-#include <sstream>
-#include <unordered_map>
-
+#include "graph/bytes.h"
 #include "graph/draws.h"
+#include "graph/spelling.h"
 #include "ops/generator_state.h"
 
 namespace tandem {
 namespace {
 
-uint64_t mix(uint64_t seed, uint64_t value) {
-  uint64_t x = seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-uint64_t key_of_constant(const c10::IValue& value) {
-  std::hash<std::string> text;
-  if (value.isInt()) return mix(1, uint64_t(value.toInt()));
-  if (value.isBool()) return mix(2, value.toBool());
-  if (value.isNone()) return 3;
-  if (value.isDouble()) return mix(4, std::bit_cast<uint64_t>(value.toDouble()));
-  if (value.isTensor()) return mix(5, value.toTensor().defined() ? text(value.toTensor().toString()) ^ std::hash<double>()(value.toTensor().item<double>()) : 0);
-  if (value.isIntList()) {
-    uint64_t key = 6;
-    for (int64_t i : value.toIntVector()) key = mix(key, uint64_t(i));
-    return key;
-  }
-  if (value.isGenerator()) return 7;
-  std::ostringstream out;
-  out << value;
-  return mix(8, text(out.str()));
+void spell_pointer(std::string& to, char kind, const void* pointer) {
+  spell(to, kind, int64_t(reinterpret_cast<uintptr_t>(pointer)));
 }
 
 /// Small ones by what they hold, since folding makes them anew; large ones by where they lie.
-uint64_t key_of_data(const at::Tensor& data) {
+void spell_data(std::string& to, const at::Tensor& data) {
   constexpr size_t most_bytes = 64 * 1024;
-  uint64_t key = mix(13, uint64_t(data.scalar_type()));
-  for (int64_t size : data.sizes()) key = mix(key, uint64_t(size));
-  if (!data.device().is_cpu() || data.nbytes() > most_bytes) return mix(key, uint64_t(reinterpret_cast<uintptr_t>(data.const_data_ptr())));
-  at::Tensor plain = data.contiguous();
-  return mix(key, std::hash<std::string_view>()({static_cast<const char*>(plain.const_data_ptr()), plain.nbytes()}));
+  if (!data.defined()) return spell(to, 't', -1);
+  spell(to, 't', int64_t(data.scalar_type()));
+  const bool is_number = data.unsafeGetTensorImpl()->is_wrapped_number();
+  spell(to, 'f', is_number | data.is_conj() << 1 | data.is_neg() << 2);
+  spell(to, 'k', data.dim());
+  for (int64_t size : data.sizes()) spell(to, 'k', size);
+  const bool is_small = data.device().is_cpu() && data.nbytes() <= most_bytes;
+  if (!is_small) return spell_pointer(to, '@', data.const_data_ptr());
+  to += '=';
+  to += element_bytes(data);
+}
+
+/// A constant of a call that is no plain one.
+void spell_other(std::string& to, const c10::IValue& constant) {
+  if (constant.isTensor()) return spell_data(to, constant.toTensor());
+  if (constant.isGenerator()) return spell_pointer(to, 'g', constant.toGenerator().unsafeGetGeneratorImpl());
+  spell_pointer(to, '?', &constant);
 }
 
 }  // namespace
 
-std::vector<uint64_t> computation_keys(const Joint& joint, bool apart) {
+std::string ComputationKeys::text_of(const Node& node, const std::vector<uint64_t>& keys) const {
+  std::string text = apart_ && node.phase == Phase::Backward ? "B" : "F";
+  spell_call(text, node, [&](Value v) { return v ? int64_t(keys[size_t(v.id)]) : -1; }, spell_other);
+  if (node.state) spell(text, 'S', int64_t(keys[size_t(node.state.id)]));
+  return text;
+}
+
+std::vector<uint64_t> ComputationKeys::of(const Joint& joint) {
   const Graph& graph = joint.graph;
   std::vector<uint64_t> keys(graph.value_count(), 0);
-  std::unordered_map<int32_t, uint64_t> returned;   // by storage
-  for (size_t i = 0; i < joint.forward_outputs && apart; ++i)
-    if (Value output = graph.outputs()[i]) returned.emplace(graph.meta(output).storage, i + 1);
+  auto key_by = [&](std::initializer_list<std::pair<char, int64_t>> numbers) {
+    std::string text;
+    for (const auto& [kind, number] : numbers) spell(text, kind, number);
+    return key_of(std::move(text));
+  };
+  std::unordered_map<int32_t, int64_t> returned;   // by storage
+  for (size_t i = 0; i < joint.forward_outputs && apart_; ++i)
+    if (Value output = graph.outputs()[i]) returned.emplace(graph.meta(output).storage, int64_t(i + 1));
   auto place_among_returned = [&](Value value) {
     auto found = returned.find(graph.meta(value).storage);
     return found == returned.end() ? 0 : found->second;
   };
-  for (size_t i = 0; i < graph.inputs().size(); ++i) keys[graph.inputs()[i].id] = mix(11, i);
-  for (const auto& [value, data] : graph.constants()) keys[value.id] = key_of_data(data);
-  uint64_t draws = 0;
+  for (size_t i = 0; i < graph.inputs().size(); ++i)
+    keys[size_t(graph.inputs()[i].id)] = key_by({{'I', int64_t(i)}});
+  for (const auto& [value, data] : graph.constants()) {
+    std::string text = "C";
+    spell_data(text, data);
+    keys[size_t(value.id)] = key_of(std::move(text));
+  }
+  int64_t draws = 0;
   for (const Node& node : graph.nodes()) {
-    uint64_t key = std::hash<c10::OperatorName>()(node.op.operator_name());
-    if (apart && node.phase == Phase::Backward) key = mix(key, 19);
-    for (const Operand& argument : node.arguments) {
-      auto read = [&](Value v) { key = mix(key, v ? keys[v.id] : 17); };
-      if (auto* constant = std::get_if<c10::IValue>(&argument)) key = mix(key, key_of_constant(*constant));
-      else if (auto* value = std::get_if<Value>(&argument)) read(*value);
-      else for (Value element : std::get<std::vector<Value>>(argument)) read(element);
-    }
-    if (node.state) key = mix(mix(key, 23), keys[node.state.id]);
-    if (draws_live(node)) key = mix(key, ++draws);
-    if (reads_generator(node.op)) key = mix(key, draws);
-    uint64_t result = 0;
-    for_each_result(node, [&](Value made) { keys[made.id] = mix(mix(key, ++result), place_among_returned(made)); });
+    std::string text = text_of(node, keys);
+    if (draws_live(node)) spell(text, '#', ++draws);
+    if (reads_generator(node.op)) spell(text, '#', draws);
+    const auto call = int64_t(key_of(std::move(text)));
+    int64_t result = 0;
+    for_each_result(node, [&](Value made) {
+      keys[size_t(made.id)] = key_by({{'R', call}, {'r', ++result}, {'o', place_among_returned(made)}});
+    });
   }
   return keys;
 }

@@ -7,7 +7,6 @@
 #include "ops/facts.h"
 #include "ops/generator_state.h"
 #include "ops/versions.h"
-#include "partition/computation_keys.h"
 
 namespace tandem {
 namespace {
@@ -56,10 +55,11 @@ std::unordered_set<int32_t> storages_of_caller(const Kept& kept) {
 }
 
 /// By their places: values of the joint, copies of these that the forward made, and what it was given as one.
-std::map<size_t, Origin> origins_of_saved(const Kept& kept, const std::vector<uint64_t>& keys, bool apart) {
+std::map<size_t, Origin> origins_of_saved(const Kept& kept, const std::vector<uint64_t>& keys,
+                                          ComputationKeys& computations) {
   const std::unordered_set<int32_t> reached = storages_of_caller(kept);
   std::map<size_t, Origin> below;
-  if (kept.below) below = origins_of_saved(*kept.below, computation_keys(kept.below->joint, apart), apart);
+  if (kept.below) below = origins_of_saved(*kept.below, computations.of(kept.below->joint), computations);
   auto origin = [&](Value v) -> std::optional<Origin> {
     const auto& inputs = kept.forward.inputs();
     const size_t place = size_t(std::find(inputs.begin(), inputs.end(), v) - inputs.begin());
@@ -82,9 +82,10 @@ std::map<size_t, Origin> origins_of_saved(const Kept& kept, const std::vector<ui
 }  // namespace
 
 Matched::Matched(const Joint& joint, const Kept& kept, bool apart)
-    : joint_(joint), graph_(joint.graph), keys_(computation_keys(joint, apart)), maker_(makers(joint.graph)) {
-  const std::vector<uint64_t> old_keys = computation_keys(kept.joint, apart);
-  std::map<size_t, Origin> origins = origins_of_saved(kept, old_keys, apart);
+    : joint_(joint), graph_(joint.graph), computations_(apart), keys_(computations_.of(joint)),
+      maker_(makers(joint.graph)) {
+  const std::vector<uint64_t> old_keys = computations_.of(kept.joint);
+  std::map<size_t, Origin> origins = origins_of_saved(kept, old_keys, computations_);
   std::erase_if(origins, [&](const auto& origin) { return !kept.has(origin.first); });
   find_saved(origins);
   number_draws_and_effects(kept);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "partition/computation_keys.h"
 #include "partition/extract.h"
 
 namespace tandem {
@@ -18,7 +19,7 @@ struct Origin {
 /// A joint graph beside what an earlier forward of the same program kept.
 class Matched {
  public:
-  /// `apart` as of computation_keys.
+  /// `apart` as of ComputationKeys.
   Matched(const Joint& joint, const Kept& kept, bool apart);
 
  protected:
@@ -39,6 +40,7 @@ class Matched {
 
   const Joint& joint_;
   const Graph& graph_;
+  ComputationKeys computations_;
   const std::vector<uint64_t> keys_;
   std::vector<int64_t> saved_as_;            ///< the place among the saved, or -1; the caller's memory first
   std::vector<int64_t> own_as_;              ///< the place among those out of the caller's reach

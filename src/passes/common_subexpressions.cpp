@@ -1,74 +1,25 @@
+#include "graph/spelling.h"
 #include "ops/facts.h"
 #include "ops/generator_state.h"
 #include "ops/versions.h"
 
 #include <tandem/passes.h>
 
-#include <bit>
 #include <unordered_set>
 
 namespace tandem {
 namespace {
 
-/// Spells nodes so that two of them get equal keys only if they compute the same.
-class Speller {
- public:
-  /// The key of a node, or nothing for one with a constant that has no spelling.
-  std::optional<std::string> key(const Node& node) {
-    text_.clear();
-    spelled_ = true;
-    append('p', int64_t(node.phase));
-    text_ += node.op.operator_name().name;
-    text_ += '.';
-    text_ += node.op.operator_name().overload_name;
-    for (const Operand& argument : node.arguments) spell(argument);
-    return spelled_ ? std::optional(text_) : std::nullopt;
-  }
-
- private:
-  void spell(const Operand& operand) {
-    if (auto* value = std::get_if<Value>(&operand)) return append('v', value->id);
-    if (auto* constant = std::get_if<c10::IValue>(&operand)) return spell(*constant);
-    const auto& list = std::get<std::vector<Value>>(operand);
-    append('l', int64_t(list.size()));
-    for (Value v : list) append('v', v.id);
-  }
-
-  /// Every kind has a letter of its own: 1, 1.0 and true are different constants.
-  void spell(const c10::IValue& constant) {
-    if (constant.isNone()) return append('n', 0);
-    if (constant.isBool()) return append('b', constant.toBool());
-    if (constant.isInt()) return append('i', constant.toInt());
-    if (constant.isDouble()) return append('d', std::bit_cast<int64_t>(constant.toDouble()));
-    if (constant.isComplexDouble()) {
-      append('c', std::bit_cast<int64_t>(constant.toComplexDouble().real()));
-      return append('c', std::bit_cast<int64_t>(constant.toComplexDouble().imag()));
-    }
-    if (constant.isString()) {
-      append('s', int64_t(constant.toStringRef().size()));
-      text_ += constant.toStringRef();
-      return;
-    }
-    if (constant.isDevice()) {
-      append('D', int64_t(constant.toDevice().type()));
-      return append('D', constant.toDevice().index());
-    }
-    if (constant.isList()) {
-      append('L', int64_t(constant.toListRef().size()));
-      for (const c10::IValue& element : constant.toListRef()) spell(element);
-      return;
-    }
-    spelled_ = false;
-  }
-
-  void append(char kind, int64_t number) {
-    text_ += kind;
-    text_.append(reinterpret_cast<const char*>(&number), sizeof(number));
-  }
-
-  std::string text_;
-  bool spelled_ = true;
-};
+/// A text that two nodes share only if they compute the same; nothing for one with a constant that has no
+/// text.
+std::optional<std::string> key_of(const Node& node) {
+  std::string key;
+  bool spelled = true;
+  spell(key, 'p', int64_t(node.phase));
+  auto refuse = [&](std::string&, const c10::IValue&) { spelled = false; };
+  spell_call(key, node, [](Value v) { return v.id; }, refuse);
+  return spelled ? std::optional(std::move(key)) : std::nullopt;
+}
 
 /// Tells which nodes may stand in for an equal one. Merging two values that leave the graph would make outputs share memory that were apart.
 class Mergeable {
@@ -138,13 +89,12 @@ Graph eliminate_common_subexpressions(Graph graph) {
   std::vector<Value> replaced(graph.value_count());
   for (size_t i = 0; i < replaced.size(); ++i) replaced[i] = Value{int32_t(i)};
   std::unordered_map<std::string, std::vector<Value>> known;
-  Speller speller;
   MergedStorages storages;
 
   std::erase_if(graph.nodes(), [&](Node& node) {
     map_arguments(node, [&](Value v) { return replaced[v.id]; });
     if (!mergeable(node)) return false;
-    std::optional<std::string> key = speller.key(node);
+    std::optional<std::string> key = key_of(node);
     if (!key) return false;
     auto [first, is_new] = known.try_emplace(std::move(*key));
     std::vector<Value> results = results_of(node);
