@@ -9,6 +9,8 @@ namespace {
 
 bool is_named(const Node& node, const char* name) { return node.op.schema().name() == name; }
 
+bool is_copy_back(const Node& node) { return node.writes.size() == 1 && is_named(node, "aten::copy_"); }
+
 class DirectWrites {
  public:
   explicit DirectWrites(Graph& graph) : graph_(graph), reads_(read_counts(graph)), maker_(makers(graph)), dropped_(graph.nodes().size(), false) {
@@ -28,8 +30,6 @@ class DirectWrites {
   }
 
  private:
-  static bool is_copy_back(const Node& node) { return is_named(node, "aten::copy_") && node.writes.size() == 1; }
-
   void join(size_t copy_back) {
     const auto [input, last] = graph_.nodes()[copy_back].writes[0];
     const Value* contents = std::get_if<Value>(&graph_.nodes()[copy_back].arguments[1]);
@@ -56,6 +56,10 @@ class DirectWrites {
 };
 
 }  // namespace
+
+bool copies_back(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), is_copy_back);
+}
 
 Graph write_inputs_directly(Graph graph) {
   DirectWrites(graph).run();

@@ -8,15 +8,25 @@ namespace {
 
 class EagerExecutable final : public Executable {
  public:
-  explicit EagerExecutable(Graph graph) : graph_(std::move(graph)), program_(write_inputs_directly(graph_)) {}
+  explicit EagerExecutable(const Graph& graph) : program_(program_of(graph)), graph_(graph) {}
+  /// With the bytes of the artifact that an earlier one for this graph had.
+  EagerExecutable(const Graph& graph, std::vector<uint8_t> artifact)
+      : program_(program_of(graph)), artifact_(std::move(artifact)) {}
   Tensors run(Tensors&& inputs) override { return program_.run(std::move(inputs)); }
 
   bool shields_itself() const override { return true; }
-  std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(graph_); }
+  std::optional<std::vector<uint8_t>> artifact() const override {
+    return artifact_.empty() ? bytes_of(graph_) : artifact_;
+  }
 
  private:
-  const Graph graph_;
-  Program program_;
+  static Program program_of(const Graph& graph) {
+    return copies_back(graph) ? Program(write_inputs_directly(graph)) : Program(graph);
+  }
+
+  const Program program_;
+  const Graph graph_;                        ///< empty where there is an artifact
+  const std::vector<uint8_t> artifact_;
 };
 
 class EagerBackend final : public Backend {
@@ -25,7 +35,10 @@ class EagerBackend final : public Backend {
   std::string version() const override { return "1"; }
   bool draws_from_states() const override { return true; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph); }
-  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph&, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph_from(bytes)); }
+  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph,
+                                   const CompileContext&) override {
+    return std::make_shared<EagerExecutable>(graph, bytes);
+  }
 };
 
 }  // namespace

@@ -1,15 +1,18 @@
+// The digest is called by itself, as OpenSSL 1.1 has it: going through the list of digests takes a
+// millisecond at first.
+#define OPENSSL_API_COMPAT 0x10100000L
 #include "base/sha256.h"
 
-#include <openssl/evp.h>
-#include <tandem/error.h>
+#include <openssl/sha.h>
 
 namespace tandem {
 
 std::string sha256_bytes(std::string_view bytes) {
-  constexpr size_t length = 32;
-  std::string digest(length, 0);
-  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr, EVP_sha256(), nullptr) != 1)
-    throw Error("OpenSSL could not compute a SHA-256; check its configuration.");
+  std::string digest(SHA256_DIGEST_LENGTH, 0);
+  SHA256_CTX context;
+  SHA256_Init(&context);
+  SHA256_Update(&context, bytes.data(), bytes.size());
+  SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &context);
   return digest;
 }
 

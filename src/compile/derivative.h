@@ -29,17 +29,19 @@ std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& gra
 /// An order of differentiation that can be run, and grows as backwards and orders above it are asked for.
 class Derivative {
  public:
+  using Artifacts = std::map<std::string, std::string>;
+
   /// The first order, not split yet.
   explicit Derivative(Compilation& compilation);
   /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would throw under create_graph.
   Derivative(const Derivative& below, const BackwardVariant& variant);
 
   /// An order as it was stored, the first, or one above `below`; throws Error when its code cannot be loaded.
-  Derivative(Compilation& compilation, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
-  Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+  Derivative(Compilation& compilation, cache::StoredOrder stored, const Artifacts& artifacts);
+  Derivative(const Derivative& below, cache::StoredOrder stored, const Artifacts& artifacts);
 
   /// What is to be stored of it, with the code that it names; nothing when some code has no bytes.
-  std::optional<cache::StoredOrder> stored(std::map<std::string, std::string>& artifacts) const;
+  std::optional<cache::StoredOrder> stored(Artifacts& artifacts) const;
 
   /// Splits the recorded joint graph and compiles its forward. With `error` there is no backward, and asking for one throws it.
   void split(Joint joint, std::exception_ptr error);
@@ -94,7 +96,7 @@ class Derivative {
   CodePlace forward_place() const;
   CodePlace backward_place(const std::vector<size_t>& saved, size_t variant) const;
 
-  void restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts);
+  void restore(cache::StoredOrder stored, const Artifacts& artifacts);
   /// Of a stored order above the first it is recorded when something asks for it.
   const Order& order() const;
 

@@ -20,7 +20,7 @@ std::optional<std::string> keep_code(const Executable& code, bool own_compiler, 
 
 }  // namespace
 
-std::optional<cache::StoredOrder> Derivative::stored(std::map<std::string, std::string>& artifacts) const {
+std::optional<cache::StoredOrder> Derivative::stored(Artifacts& artifacts) const {
   cache::StoredOrder stored{record_};
   stored.joint = packed_.bytes.empty() ? cache::pack(joint_) : packed_;
   auto code = keep_code(*forward, compilation_.toolchain.is_of_own_compiler(forward_place().stage), artifacts);
@@ -39,24 +39,24 @@ std::optional<cache::StoredOrder> Derivative::stored(std::map<std::string, std::
   return stored;
 }
 
-Derivative::Derivative(Compilation& compilation, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
+Derivative::Derivative(Compilation& compilation, cache::StoredOrder stored, const Artifacts& artifacts)
     : compilation_(compilation), number_(1), parts_(compilation.first.parts) {
-  restore(stored, artifacts);
+  restore(std::move(stored), artifacts);
 }
 
-Derivative::Derivative(const Derivative& below, const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts)
+Derivative::Derivative(const Derivative& below, cache::StoredOrder stored, const Artifacts& artifacts)
     : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1),
       parts_({{0, stored.expected.tangents.size(), 0, stored.expected.wanted.size()}}) {
-  restore(stored, artifacts);
+  restore(std::move(stored), artifacts);
 }
 
-void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::string, std::string>& artifacts) {
+void Derivative::restore(cache::StoredOrder stored, const Artifacts& artifacts) {
   auto load = [&](const std::string& artifact, const Graph& graph, const CodePlace& place) {
     const auto bytes = artifacts.find(artifact);
     return compilation_.toolchain.load(bytes == artifacts.end() ? nullptr : &bytes->second, graph, place);
   };
-  record_ = stored;
-  packed_ = stored.joint;
+  record_ = std::move(static_cast<OrderRecord&>(stored));
+  packed_ = std::move(stored.joint);
   if (is_observed("joint")) observe(compilation_.toolchain.sight("joint", number_), joint().graph);
   find_shared_versions();
   find_held();
@@ -66,7 +66,8 @@ void Derivative::restore(const cache::StoredOrder& stored, const std::map<std::s
     auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.all().size()));
     backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward, std::move(code), given_up({asked_of(backward.variant)}, backward.saved, part_of(parts_, backward.variant))}));
   }
-  for (const cache::StoredOrder& order : stored.above) above_.add(std::make_unique<Derivative>(*this, order, artifacts));
+  for (cache::StoredOrder& order : stored.above)
+    above_.add(std::make_shared<Derivative>(*this, std::move(order), artifacts));
 }
 
 const Joint& Derivative::joint() const {

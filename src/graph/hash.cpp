@@ -34,7 +34,9 @@ class Encoder {
 
   void integer(int64_t number) {
     // Little end first on every machine.
-    for (int shift = 0; shift < 64; shift += 8) bytes_ += char(uint64_t(number) >> shift);
+    char bytes[8];
+    for (int i = 0; i < 8; ++i) bytes[i] = char(uint64_t(number) >> (8 * i));
+    bytes_.append(bytes, sizeof(bytes));
   }
   void byte(auto small) { bytes_ += char(small); }
   void tag(Tag tag) { byte(tag); }
@@ -59,7 +61,11 @@ class Encoder {
 
   void meta(const TensorMeta& meta) {
     byte(meta.dtype);
-    text(meta.device.str());
+    if (meta.device != device_ || device_text_.empty()) {
+      device_ = meta.device;
+      device_text_ = device_.str();
+    }
+    text(device_text_);
     list(meta.sizes, [&](int64_t i) { integer(i); });
     list(meta.strides, [&](int64_t i) { integer(i); });
     integer(meta.offset);
@@ -152,6 +158,8 @@ class Encoder {
   std::string bytes_;
   std::vector<int32_t> numbers_;
   int32_t next_value_ = 0;
+  c10::Device device_ = c10::kCPU;           ///< of the meta before, which the next one mostly shares
+  std::string device_text_;
   std::unordered_map<int32_t, int64_t> storages_;
 };
 

@@ -99,13 +99,19 @@ Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& o
   if (options.record_locations) add("locations", locations_text(trace));
   if (constant_bytes(trace) > most_constant_bytes) return made;
   try {
-    made.components.push_back({"trace", trace.hash(), trace_text(trace)});
+    made.components.push_back({"trace", trace.hash(), {}});
   } catch (const Error& error) {
     if (made.obstacle.empty()) made.obstacle = error.what();
     return made;
   }
   made.key = cache::key_of(made.components);
   return made;
+}
+
+cache::Components readable(cache::Components components, const Graph& trace) {
+  for (cache::Component& component : components)
+    if (component.name == "trace") component.text = trace_text(trace);
+  return components;
 }
 
 }  // namespace tandem

@@ -17,4 +17,7 @@ struct Fingerprint {
 /// To be asked between planning and differentiating, on the thread that traced, while the tracer holds the real inputs. Never throws for what a program does.
 Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& options);
 
+/// The components with the text of the trace, which is as long as the program and which a hit has no use for.
+cache::Components readable(cache::Components components, const Graph& trace);
+
 }  // namespace tandem

@@ -152,7 +152,7 @@ bool Entry::look_up() {
   remembered_.look_up(compilation_.traced, plan(), compilation_.options);
   // The key describes the history as a whole.
   if (trains) compilation_.first = cut_into_pieces(compilation_.traced, plan(), compilation_.pieces);
-  return remembered_.restore([this](const cache::Found& found) { restore(found); });
+  return remembered_.restore([this](cache::Found& found) { restore(found); });
 }
 
 void Entry::differentiate_and_compile() {

@@ -115,8 +115,8 @@ class Entry {
 
   /// Whether the cache had it.
   bool look_up();
-  /// Throws Error when what was found does not fit the call.
-  void restore(const cache::Found& found);
+  /// Takes what was found; throws Error when it does not fit the call.
+  void restore(cache::Found& found);
   std::string misfit(const cache::StoredEntry& entry) const;
   /// Tells the cache what there is by now, once it can be called and differentiated; held by whoever compiles.
   void remember();

@@ -46,7 +46,9 @@ void Entry::tell_compiled(double seconds) const {
                    {"backward_saved_s", compilation_.times.backward},
                    {"entry_bytes", hit->entry_bytes},
                    {"artifact_bytes", hit->artifact_bytes}});
-  fields["components"] = described(remembered_.fingerprint().components);
+  const auto& components = remembered_.fingerprint().components;
+  const auto& tracer = compilation_.traced.tracer;
+  fields["components"] = described(tracer ? readable(components, tracer->graph()) : components);
   write_event("compile", fields);
 }
 

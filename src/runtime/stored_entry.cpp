@@ -37,10 +37,10 @@ std::string Entry::misfit(const cache::StoredEntry& entry) const {
   return {};
 }
 
-void Entry::restore(const cache::Found& found) {
-  const cache::StoredEntry& entry = found.entry;
+void Entry::restore(cache::Found& found) {
+  cache::StoredEntry& entry = found.entry;
   if (std::string why = misfit(entry); !why.empty()) throw Error("it " + why);
-  first_ = std::make_unique<Derivative>(compilation_, entry.first, found.artifacts);
+  first_ = std::make_unique<Derivative>(compilation_, std::move(entry.first), found.artifacts);
   nodes_recorded_ = entry.nodes_recorded;
   eager_saved_bytes_ = entry.eager_saved_bytes;
   reads_offsets_ = entry.reads_offsets;
@@ -71,7 +71,7 @@ void Entry::remember() {
 }
 
 void Entry::describe(cache::StoredEntry& entry) const {
-  entry.components = remembered_.fingerprint().components;
+  entry.components = readable(remembered_.fingerprint().components, compilation_.traced.tracer->graph());
   entry.contract = plan().contract.to_string();
   entry.options = options_text(compilation_.options);
   entry.backend = compilation_.options.backend;

@@ -16,7 +16,9 @@ inline Traced traced(const Function& function, const Tensors& inputs, bool recor
 
 inline Fingerprint fingerprint_of(const Function& function, const Tensors& inputs, const Options& options = {}) {
   const Traced trace = traced(function, inputs, options.record_locations);
-  return fingerprint(trace, plan_calls(trace, {}, options.keep_input_mutations), options);
+  Fingerprint print = fingerprint(trace, plan_calls(trace, {}, options.keep_input_mutations), options);
+  print.components = readable(std::move(print.components), trace.tracer->graph());
+  return print;
 }
 
 inline std::string key_of(const Function& function, const Tensors& inputs, const Options& options = {}) { return fingerprint_of(function, inputs, options).key; }
