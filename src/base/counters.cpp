@@ -15,7 +15,7 @@ struct Counter {
   std::atomic<uint64_t> value = 0;
 };
 
-std::array<Counter, 22> table{{
+std::array<Counter, 23> table{{
     {"trace"},
     {"joint_trace"},
     {"partition"},
@@ -25,6 +25,7 @@ std::array<Counter, 22> table{{
     {"compile_higher_order"},
     {"backward_variant"},
     {"signature_evicted"},
+    {"backward_evicted"},
     {"fallback_shapes"},
     {"ran_uncompiled"},
     {"promise_broken"},

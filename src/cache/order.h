@@ -7,6 +7,11 @@
 
 namespace tandem {
 
+/// How many of an order are kept, in memory and in an entry: backwards, and orders above it. A function that
+/// is asked for ever other gradients, or is given tangents of ever other layouts, loses those that it did not
+/// use for longest.
+constexpr size_t most_backwards = 64, most_orders_above = 16;
+
 /// A backward for one combination of tangents and wanted gradients.
 struct BackwardRecord {
   BackwardVariant variant;

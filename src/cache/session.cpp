@@ -37,16 +37,17 @@ size_t bytes_of(const Remembered::Artifacts& artifacts) {
 /// Variants and orders that another process added to the same entry.
 void add_missing(cache::StoredOrder& ours, const cache::StoredOrder& theirs) {
   if (ours.joint.bytes != theirs.joint.bytes || ours.halves.saved != theirs.halves.saved) return;
-  auto has_variant = [](const auto& list, const BackwardVariant& variant) {
-    return std::any_of(list.begin(), list.end(), [&](const auto& one) { return one.variant == variant; });
+  auto find = [](auto& list, const BackwardVariant& variant) {
+    return std::find_if(list.begin(), list.end(), [&](const auto& one) { return one.variant == variant; });
   };
-  for (const cache::StoredBackward& backward : theirs.backwards)
-    if (!has_variant(ours.backwards, backward.variant)) ours.backwards.push_back(backward);
+  for (const cache::StoredBackward& backward : theirs.backwards) {
+    const bool is_known = find(ours.backwards, backward.variant) != ours.backwards.end();
+    if (!is_known && ours.backwards.size() < most_backwards) ours.backwards.push_back(backward);
+  }
   for (const cache::StoredOrder& order : theirs.above) {
-    if (!has_variant(ours.above, order.variant)) ours.above.push_back(order);
-    else
-      for (cache::StoredOrder& own : ours.above)
-        if (own.variant == order.variant) add_missing(own, order);
+    const auto own = find(ours.above, order.variant);
+    if (own != ours.above.end()) add_missing(*own, order);
+    else if (ours.above.size() < most_orders_above) ours.above.push_back(order);
   }
 }
 

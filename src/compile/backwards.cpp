@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/counters.h"
+#include "base/log.h"
 #include "key/named_code.h"
 #include "ops/facts.h"
 #include "passes/standard.h"
@@ -57,25 +58,34 @@ std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const
   return leftovers_ ? leftovers_->unreadable(done, saved, parts_[part]) : saved;
 }
 
-const BackwardCode& Derivative::backward(const BackwardVariant& asked) {
-  if (const BackwardCode* known = backwards_.find(asked)) return *known;
+std::shared_ptr<const BackwardCode> Derivative::backward(const BackwardVariant& asked) {
+  if (auto known = backwards_.find(asked)) return known;
   std::lock_guard lock(compilation_.mutex);
   if (error_) std::rethrow_exception(error_);
-  if (const BackwardCode* known = backwards_.find(asked)) return *known;
+  if (auto known = backwards_.find(asked)) return known;
   double seconds = 0;
-  std::unique_ptr<BackwardCode> made;
+  std::shared_ptr<BackwardCode> made;
   {
     Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
-    made = std::make_unique<BackwardCode>(compile_backward(asked));
+    made = std::make_shared<BackwardCode>(compile_backward(asked));
   }
-  const BackwardCode& code = backwards_.add(std::move(made));
+  if (backwards_.add(made)) say_that_one_went("backwards", most_backwards);
   compilation_.added("backward", number_, seconds);
-  return code;
+  return made;
+}
+
+void Derivative::say_that_one_went(const char* what, size_t most) const {
+  count("backward_evicted");
+  if (std::exchange(compilation_.said_that_one_went, true)) return;
+  const std::string& name = compilation_.options.name;
+  warn((name.empty() ? "a function" : name) + ": more than " + std::to_string(most) + " " + what +
+       " of one signature, since other gradients are asked for, or gradients of other layouts arrive, each " +
+       "time; the least recently used goes, and is compiled again when it is asked for");
 }
 
 Graph Derivative::expected_backward() {
   Graph only;
-  for (const OrderPart& part : parts_) only = backward(expected_of(part, record_.expected)).graph;
+  for (const OrderPart& part : parts_) only = backward(expected_of(part, record_.expected))->graph;
   return parts_.size() == 1 ? only : record_.halves.backward;
 }
 
@@ -103,7 +113,7 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
   code.graph = run_passes(std::move(code.graph), wanted_passes(compilation_.options, Stage::Backward));
   code.gradients = positions(asked.wanted, code.graph);
   code.given_up = given_up({asked_of(asked)}, code.saved, number);
-  code.code = compilation_.toolchain.compile(code.graph, backward_place(code.saved, backwards_.all().size()));
+  code.code = compilation_.toolchain.compile(code.graph, backward_place(code.saved, backwards_.added()));
   return code;
 }
 

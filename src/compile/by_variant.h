@@ -3,29 +3,45 @@
 
 #include "aot/variant.h"
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 
 namespace tandem {
 
-/// Grows while the lock of the compile driver is held, and is searched without it: what is there already is found while another one is being compiled or saved.
-/// A T has a member `variant`, a field or a function.
+/// Grows while the lock of the compile driver is held, and is searched without it: what is there already is
+/// found while another one is being compiled or saved. Holds at most so many; whoever runs one that goes
+/// keeps it. A T has a member `variant`, a field or a function.
 template <class T>
 class ByVariant {
  public:
+  explicit ByVariant(size_t most) : most_(most) {}
+
   /// The one for `asked`, or null.
-  T* find(const BackwardVariant& asked) const {
+  std::shared_ptr<T> find(const BackwardVariant& asked) {
     std::lock_guard lock(mutex_);
-    for (const auto& made : made_)
-      if (variant_of(*made) == asked) return made.get();
-    return nullptr;
+    const auto is_asked = [&](const std::shared_ptr<T>& made) { return variant_of(*made) == asked; };
+    const auto at = std::find_if(used_.rbegin(), used_.rend(), is_asked);
+    if (at == used_.rend()) return nullptr;
+    std::rotate(at.base() - 1, at.base(), used_.end());
+    return used_.back();
   }
-  T& add(std::unique_ptr<T> made) {
+  /// Whether the least recently used one had to go for it.
+  bool add(std::shared_ptr<T> made) {
     std::lock_guard lock(mutex_);
-    return *made_.emplace_back(std::move(made));
+    ++added_;
+    used_.push_back(std::move(made));
+    if (used_.size() <= most_) return false;
+    used_.erase(used_.begin());
+    return true;
   }
-  /// For whoever holds the lock of the compile driver.
-  const std::vector<std::unique_ptr<T>>& all() const { return made_; }
+  /// Those that are there, the most recently used last.
+  std::vector<std::shared_ptr<T>> all() const {
+    std::lock_guard lock(mutex_);
+    return used_;
+  }
+  /// How many were ever added; for whoever holds the lock of the compile driver.
+  size_t added() const { return added_; }
 
  private:
   static const BackwardVariant& variant_of(const T& made) {
@@ -33,8 +49,10 @@ class ByVariant {
     else return made.variant;
   }
 
+  const size_t most_;
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<T>> made_;
+  std::vector<std::shared_ptr<T>> used_;     ///< the least recently used first
+  size_t added_ = 0;
 };
 
 }  // namespace tandem

@@ -41,6 +41,7 @@ struct Compilation {
   const Toolchain toolchain;
   CompileTimes times;
   bool has_said_what_is_left = false;        ///< which draws are libtorch's though others are wanted
+  bool said_that_one_went = false;           ///< of its backwards, for there being too many
   std::mutex mutex;                          ///< held while any order is recorded or compiled
   /// Called, with the mutex held, when a backward or an order has been added: what it is, of which order, and the seconds that it took.
   std::function<void(const char* what, size_t order, double seconds)> added;

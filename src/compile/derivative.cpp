@@ -182,11 +182,11 @@ void Derivative::find_shared_versions() {
   }
 }
 
-Derivative& Derivative::next(const BackwardVariant& asked) {
-  if (Derivative* known = above_.find(asked)) return *known;
+std::shared_ptr<Derivative> Derivative::next(const BackwardVariant& asked) {
+  if (auto known = above_.find(asked)) return known;
   std::lock_guard lock(compilation_.mutex);
   if (error_) std::rethrow_exception(error_);
-  if (Derivative* known = above_.find(asked)) return *known;
+  if (auto known = above_.find(asked)) return known;
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
   const OrderPart& part = parts_[part_of(parts_, asked)];
   const auto first_source = order().sources.begin() + int64_t(part.first_source);
@@ -194,17 +194,17 @@ Derivative& Derivative::next(const BackwardVariant& asked) {
     throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
                            "call the function as it is for this one");
   double seconds = 0;
-  std::unique_ptr<Derivative> made;
+  std::shared_ptr<Derivative> made;
   try {
     Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
-    made = std::make_unique<Derivative>(*this, asked);
+    made = std::make_shared<Derivative>(*this, asked);
   } catch (const UnsupportedError& reason) {
     throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) cannot be compiled here; call the function as it is for this one: ") +
                            reason.what());
   }
-  Derivative& order = above_.add(std::move(made));
+  if (above_.add(made)) say_that_one_went("backwards under create_graph", most_orders_above);
   compilation_.added("higher_order", number_ + 1, seconds);
-  return order;
+  return made;
 }
 
 }  // namespace tandem

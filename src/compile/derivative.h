@@ -47,11 +47,11 @@ class Derivative {
   void split(Joint joint, std::exception_ptr error);
 
   /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's backward would throw.
-  const BackwardCode& backward(const BackwardVariant& variant);
+  std::shared_ptr<const BackwardCode> backward(const BackwardVariant& variant);
   /// What is expected, compiled: the backwards of all parts in one graph.
   Graph expected_backward();
-  /// The same backward with a derivative of its own.
-  Derivative& next(const BackwardVariant& variant);
+  /// The same backward with a derivative of its own, which needs this one to be there.
+  std::shared_ptr<Derivative> next(const BackwardVariant& variant);
 
   /// From the program's inputs on.
   const Joint& joint() const;
@@ -93,6 +93,7 @@ class Derivative {
   void find_leftovers();
   PartBackward expected_backward(size_t part) const;
   BackwardCode compile_backward(const BackwardVariant& variant);
+  void say_that_one_went(const char* what, size_t most) const;
   CodePlace forward_place() const;
   CodePlace backward_place(const std::vector<size_t>& saved, size_t variant) const;
 
@@ -111,8 +112,8 @@ class Derivative {
   mutable Joint joint_;                      ///< empty while it is packed
   mutable cache::PackedJoint packed_;
   std::optional<Leftovers> leftovers_;       ///< of the first order, where it has a backward
-  ByVariant<BackwardCode> backwards_;
-  ByVariant<Derivative> above_;
+  ByVariant<BackwardCode> backwards_{most_backwards + parts_.size()};
+  ByVariant<Derivative> above_{most_orders_above};
 };
 
 }  // namespace tandem

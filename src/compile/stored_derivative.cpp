@@ -62,9 +62,10 @@ void Derivative::restore(cache::StoredOrder stored, const Artifacts& artifacts) 
   find_held();
   if (number_ == 1 && !record_.halves.backward.empty()) find_leftovers();
   forward = load(stored.artifact, record_.halves.forward, forward_place());
-  for (const cache::StoredBackward& backward : stored.backwards) {
-    auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.all().size()));
-    backwards_.add(std::make_unique<BackwardCode>(BackwardCode{backward, std::move(code), given_up({asked_of(backward.variant)}, backward.saved, part_of(parts_, backward.variant))}));
+  for (cache::StoredBackward& backward : stored.backwards) {
+    auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.added()));
+    std::vector<size_t> given_up = this->given_up({asked_of(backward.variant)}, backward.saved, part_of(parts_, backward.variant));
+    backwards_.add(std::make_shared<BackwardCode>(std::move(backward), std::move(code), std::move(given_up)));
   }
   for (cache::StoredOrder& order : stored.above)
     above_.add(std::make_shared<Derivative>(*this, std::move(order), artifacts));

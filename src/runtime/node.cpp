@@ -70,12 +70,17 @@ class Door final : public torch::autograd::Node {
   std::string name() const override { return compiled_name; }
 };
 
+/// Orders above the first that a node needs, up to its own: a function that has too many of them drops some.
+using Orders = std::vector<std::shared_ptr<Derivative>>;
+
 class CompiledNode final : public torch::autograd::Node {
  public:
   /// `beyond` is where derivatives of higher order may lead, of the first order besides `edges`: the engine must not come
   /// there before.
-  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, size_t part, torch::autograd::edge_list&& edges, torch::autograd::edge_list beyond = {})
-      : Node(std::move(edges)), entry_(std::move(entry)), derivative_(derivative), part_(part), beyond_(std::move(beyond)) {}
+  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, size_t part, torch::autograd::edge_list&& edges,
+               torch::autograd::edge_list beyond, Orders orders = {})
+      : Node(std::move(edges)), entry_(std::move(entry)), orders_(std::move(orders)), derivative_(derivative), part_(part),
+        beyond_(std::move(beyond)) {}
 
   void save(const Tensors& saved, const Tensors& results) {
     saved_.resize(saved.size());
@@ -133,7 +138,8 @@ class CompiledNode final : public torch::autograd::Node {
   variable_list run(variable_list&& gradients, bool is_last) {
     const BackwardVariant asked = variant(gradients);
     refuse_second(asked);
-    const BackwardCode& code = derivative_.backward(asked);
+    const auto made = derivative_.backward(asked);
+    const BackwardCode& code = *made;
     Tensors inputs = unpack(code.saved, gradients.size());
     if (is_last) give_up(asked, code.saved, &code.given_up);
     for (at::Tensor& gradient : gradients)
@@ -148,7 +154,8 @@ class CompiledNode final : public torch::autograd::Node {
   variable_list run_differentiably(variable_list&& gradients, bool is_last) {
     const BackwardVariant asked = variant(gradients);
     refuse_second(asked);
-    Derivative& next = derivative_.next(asked);
+    Orders orders = orders_;
+    const Derivative& next = *orders.emplace_back(derivative_.next(asked));
     Tensors inputs = unpack(next.record().taken, gradients.size());
     if (is_last) give_up(asked, next.record().taken);
     torch::autograd::edge_list edges = edges_above();
@@ -164,7 +171,7 @@ class CompiledNode final : public torch::autograd::Node {
     Tensors saved(std::make_move_iterator(results.begin() + int64_t(next.record().returned)), std::make_move_iterator(results.end()));
     results.resize(next.record().returned);
     if (!next.record().differentiable.empty()) {
-      auto node = make_node<CompiledNode>(entry_, next, 0, std::move(used), std::move(edges));
+      auto node = make_node<CompiledNode>(entry_, *orders.back(), 0, std::move(used), std::move(edges), orders);
       for (size_t i : next.record().differentiable) torch::autograd::set_history(results[i], node);
       share_versions(next, inputs, results, saved);
       node->save(saved, results);
@@ -221,7 +228,8 @@ class CompiledNode final : public torch::autograd::Node {
     for (size_t i : as_first && done_.size() == 1 ? *as_first : derivative_.given_up(done_, taken, part_)) saved_[i].reset_data();
   }
 
-  std::shared_ptr<Entry> entry_;             ///< owns the derivative
+  std::shared_ptr<Entry> entry_;             ///< owns the first derivative
+  Orders orders_;
   Derivative& derivative_;
   const size_t part_;
   std::vector<SavedVariable> saved_;         ///< by their places; those that this part never reads are empty

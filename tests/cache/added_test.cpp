@@ -53,6 +53,66 @@ TEST_F(Added, VariantsOfTheBackward) {
   }
 }
 
+/// The gradients of the sum of all outputs with respect to those inputs whose bits are set.
+Tensors some_gradients(const Callable& fn, const Tensors& inputs, size_t wanted, bool create_graph = false) {
+  Tensors asked;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (wanted >> i & 1) asked.push_back(inputs[i]);
+  return torch::autograd::grad({fn(inputs)[0].sum()}, asked, {}, create_graph, create_graph);
+}
+
+const Callable sum_of_products = [](const Tensors& in) {
+  at::Tensor sum = at::zeros({2});
+  for (const at::Tensor& x : in) sum = sum + x.sin() * in[0];
+  return Tensors{sum};
+};
+
+Tensors leaves(size_t count) {
+  Tensors made;
+  for (size_t i = 0; i < count; ++i) made.push_back(leaf({0.5f + float(i), 2.0f - float(i)}));
+  return made;
+}
+
+TEST_F(Added, BackwardsBeyondTheMostGoAndComeAgain) {
+  const Tensors inputs = leaves(7);
+  static_assert(127 > most_backwards && 127 < 2 * most_backwards);
+  const Compiled f(sum_of_products, options({.watched_calls = false}));
+  auto expect_eager = [&](const Compiled& fn, size_t wanted) {
+    expect_same(some_gradients(fn, inputs, wanted), some_gradients(sum_of_products, inputs, wanted));
+  };
+  for (size_t wanted = 1; wanted < 128; ++wanted) expect_eager(f, wanted);
+  EXPECT_EQ(counter("backward_evicted"), 127 - most_backwards);
+  expect_eager(f, 127);
+  EXPECT_EQ(counter("backward_evicted"), 127 - most_backwards) << "the last ones are still there";
+  expect_eager(f, 1);
+  EXPECT_EQ(counter("backward_evicted"), 128 - most_backwards) << "the first is not, and is made again";
+
+  next_process();
+  const Compiled loaded(sum_of_products, options({.watched_calls = false}));
+  for (size_t wanted = 128 - most_backwards + 1; wanted < 128; ++wanted) expect_eager(loaded, wanted);
+  EXPECT_EQ(counter("backward_variant"), 0u);
+  expect_eager(loaded, 2);
+  EXPECT_EQ(counter("backward_variant"), 1u) << "an entry holds no more of them than memory does";
+}
+
+TEST_F(Added, OrdersBeyondTheMostLiveAsLongAsSomebodyNeedsThem) {
+  const Tensors inputs = leaves(5);
+  static_assert(31 > most_orders_above);
+  const Compiled f(sum_of_products, options({.watched_calls = false}));
+  auto first_of_all = [&](const Callable& fn) { return some_gradients(fn, inputs, 31, true); };
+  const Tensors early = first_of_all(f), expected = first_of_all(sum_of_products);
+  auto again = [&](const Tensors& gradients) {
+    return torch::autograd::grad({gradients[0].sum() + gradients[4].sum()}, inputs, {}, true, true);
+  };
+  const Tensors second = again(early), second_expected = again(expected);
+  auto some = [&](const Callable& fn, size_t wanted) { return some_gradients(fn, inputs, wanted, true); };
+  for (size_t wanted = 1; wanted < 31; ++wanted) expect_same(some(f, wanted), some(sum_of_products, wanted));
+  EXPECT_GT(counter("backward_evicted"), 0u);
+  expect_same(again(early), again(expected));
+  expect_same(again(second), again(second_expected));
+  expect_same(first_of_all(f), expected);
+}
+
 // Both processes began when the entry had one backward; what either added stays.
 TEST_F(Added, VariantsOfTwoProcessesAtOnce) {
   const Tensors inputs = two_leaves();
