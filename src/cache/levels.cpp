@@ -81,7 +81,7 @@ std::map<std::string, std::string> Levels::local_artifacts(const StoredEntry& en
   return artifacts;
 }
 
-/// Both answers together keep within the time of one lookup.
+/// Both answers together keep within the times of one lookup.
 std::optional<Found> Levels::find_remote(const std::string& key) {
   if (!remote_) return std::nullopt;
   Patience patience = remote_->patience();

@@ -8,6 +8,7 @@
 #include <hiredis/hiredis.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace tandem::cache {
 
@@ -60,17 +61,18 @@ struct RedisConnection::Context : std::unique_ptr<redisContext, FreeContext> {};
 
 RedisConnection::RedisConnection(RemoteAddress address, size_t largest) : address_(std::move(address)), largest_(largest) {}
 
-std::vector<RedisReply> RedisConnection::ask(const std::vector<Command>& commands, Clock::time_point until) {
+std::vector<RedisReply> RedisConnection::ask(const std::vector<Command>& commands, Clock::time_point until,
+                                             const Begun& begun) {
   const bool had_one = context_ != nullptr;
   try {
     if (!had_one) connect(until);
-    return exchange(commands, until);
+    return exchange(commands, until, begun);
   } catch (const Error&) {
     context_.reset();
     if (!had_one || Clock::now() >= until) throw;
   }
   // Servers close connections that nobody used for a while, and that shows only now.
-  return ask(commands, until);
+  return ask(commands, until, begun);
 }
 
 void RedisConnection::connect(Clock::time_point until) {
@@ -88,7 +90,8 @@ void RedisConnection::connect(Clock::time_point until) {
       throw Error(greeting[i][0] == "AUTH" ? "refused the user or the password" : "refused database " + greeting[i][1] + " (" + replies[i].text + ")");
 }
 
-std::vector<RedisReply> RedisConnection::exchange(const std::vector<Command>& commands, Clock::time_point until) {
+std::vector<RedisReply> RedisConnection::exchange(const std::vector<Command>& commands,
+                                                  Clock::time_point until, Begun begun) {
   redisContext* context = context_->get();
   redisSetTimeout(context, time_left(until));
   for (const Command& command : commands) {
@@ -114,6 +117,10 @@ std::vector<RedisReply> RedisConnection::exchange(const std::vector<Command>& co
     if (context->reader->len > largest_ + 65536) throw Error("sends a value of more than " + std::to_string(largest_) + " bytes");
     time_left(until);
     if (redisBufferRead(context) != REDIS_OK) throw_trouble(context, errno);
+    if (const Begun first = std::exchange(begun, {})) {
+      until = first();
+      redisSetTimeout(context, time_left(until));
+    }
   }
   return replies;
 }
@@ -129,7 +136,9 @@ struct RedisConnection::Context {};
 RedisConnection::RedisConnection(RemoteAddress, size_t) {
   throw Error("A remote cache was asked for, and Tandem was built without hiredis: install hiredis (on Debian libhiredis-dev) and build Tandem again, or use no remote cache.");
 }
-std::vector<RedisReply> RedisConnection::ask(const std::vector<Command>&, Clock::time_point) { return {}; }
+std::vector<RedisReply> RedisConnection::ask(const std::vector<Command>&, Clock::time_point, const Begun&) {
+  return {};
+}
 
 }  // namespace tandem::cache
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,15 +27,22 @@ class RedisConnection {
   ~RedisConnection();
   RedisConnection(RedisConnection&&) noexcept;
 
-  /// One reply for each command, sent together. Throws Error, whose text is the end of a sentence ("refused the password"), when they are not all there by then;
+  /// Called when the first bytes of the replies are there; says by when the rest has to be.
+  using Begun = std::function<Clock::time_point()>;
+
+  /// One reply for each command, sent together. Throws Error, whose text is the end of a sentence ("refused
+  /// the password"), when they are not all there by then, or by the time that `begun` says where they began
+  /// by then;
   /// resolving the host's name is the one step that may take longer.
-  std::vector<RedisReply> ask(const std::vector<Command>& commands, Clock::time_point until);
+  std::vector<RedisReply> ask(const std::vector<Command>& commands, Clock::time_point until,
+                              const Begun& begun = {});
 
  private:
   struct Context;
 
   void connect(Clock::time_point until);
-  std::vector<RedisReply> exchange(const std::vector<Command>& commands, Clock::time_point until);
+  std::vector<RedisReply> exchange(const std::vector<Command>& commands, Clock::time_point until,
+                                   Begun begun = {});
 
   RemoteAddress address_;
   size_t largest_;

@@ -16,7 +16,8 @@ namespace tandem::cache {
 struct RemoteLimits {
   using Clock = RedisConnection::Clock;
 
-  std::chrono::milliseconds wait{50};                       ///< the longest that a lookup waits
+  std::chrono::milliseconds wait{50};                       ///< the longest until a lookup's answers begin
+  std::chrono::milliseconds transfer{2000};                 ///< from there on: code may be megabytes
   std::chrono::milliseconds write{5000};                    ///< the longest that one value is being written, in the background
   std::chrono::milliseconds farewell{1000};                 ///< the longest that the end of the process is held up by values not written yet
   std::chrono::milliseconds first_pause{1000}, longest_pause{60000};

@@ -18,18 +18,34 @@ constexpr const char* wrong_type = "WRONGTYPE";
 /// instead of in the C++ library that they were made with.
 class Answer {
  public:
-  enum class State : uint8_t { Waiting, Given, ThrownAway };
+  using Clock = std::chrono::steady_clock;
+  enum class State : uint8_t { Waiting, Begun, Given, ThrownAway };
 
+  /// The first bytes are there; returns when that was.
+  Clock::time_point begin() {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::Waiting) state_ = State::Begun;
+    begun_ = Clock::now();
+    changed_.notify_all();
+    return begun_;
+  }
   void end(State state, std::vector<RedisReply> replies = {}) {
     std::lock_guard lock(mutex_);
-    if (state_ != State::Waiting) return;
+    if (state_ != State::Waiting && state_ != State::Begun) return;
     state_ = state;
     replies_ = std::move(replies);
     changed_.notify_all();
   }
-  State wait(std::chrono::steady_clock::time_point until) {
+  /// Takes the time off the patience.
+  State wait(Patience& patience) {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, until, [this] { return state_ != State::Waiting; });
+    const auto asked = Clock::now();
+    changed_.wait_until(lock, asked + patience.left, [this] { return state_ != State::Waiting; });
+    if (state_ == State::Begun)
+      changed_.wait_until(lock, begun_ + patience.transfer, [this] { return state_ != State::Begun; });
+    const auto now = Clock::now(), begun = begun_ == Clock::time_point() ? now : begun_;
+    patience.left -= begun - asked;
+    patience.transfer -= now - begun;
     return state_;
   }
   std::vector<RedisReply> take() {
@@ -41,6 +57,7 @@ class Answer {
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::Waiting;
+  Clock::time_point begun_;
   std::vector<RedisReply> replies_;
 };
 
@@ -107,22 +124,23 @@ Fetched RemoteStore::get(Kind kind, const std::string& name) {
 std::vector<Fetched> RemoteStore::get_many(const std::vector<Wanted>& wanted, Patience& patience) {
   std::vector<Fetched> fetched(wanted.size());
   if (wanted.empty()) return fetched;
-  const auto begin = std::chrono::steady_clock::now();
-  const std::vector<RedisReply> replies = ask(wanted, begin + patience.left);
-  patience.left -= std::chrono::steady_clock::now() - begin;
+  const std::vector<RedisReply> replies = ask(wanted, patience);
   for (size_t i = 0; i < replies.size(); ++i) fetched[i] = read(wanted[i], replies[i]);
   return fetched;
 }
 
 /// No replies when there was trouble.
-std::vector<RedisReply> RemoteStore::ask(const std::vector<Wanted>& wanted, std::chrono::steady_clock::time_point until) {
+std::vector<RedisReply> RemoteStore::ask(const std::vector<Wanted>& wanted, Patience& patience) {
   std::vector<RedisConnection::Command> commands;
   for (const auto& [kind, name] : wanted) commands.push_back({"GET", key_of(kind, name)});
   auto answer = std::make_shared<Answer>();
   auto question = std::make_shared<Question>(answer);
   RemoteLine::Job job;
-  job.run = [question, until, commands = std::move(commands)](RedisConnection& server) {
-    std::vector<RedisReply> replies = server.ask(commands, until);
+  const auto until = Answer::Clock::now() + patience.left;
+  const auto transfer = patience.transfer;
+  job.run = [question, until, transfer, commands = std::move(commands)](RedisConnection& server) {
+    const auto begun = [&] { return question->answer->begin() + transfer; };
+    std::vector<RedisReply> replies = server.ask(commands, until, begun);
     for (const RedisReply& reply : replies)
       if (reply.kind == RedisReply::Kind::Refused && reply.text != wrong_type) throw Error("refuses to be read (" + reply.text + ")");
     question->replies = std::move(replies);
@@ -134,12 +152,14 @@ std::vector<RedisReply> RemoteStore::ask(const std::vector<Wanted>& wanted, std:
     ++tally_->skipped;
     return {};
   }
-  const Answer::State state = answer->wait(until);
+  const Answer::State state = answer->wait(patience);
   if (state == Answer::State::ThrownAway) {  // a job before it began a pause
     ++tally_->skipped;
     return {};
   }
   if (state == Answer::State::Waiting) line.fail("did not answer within " + std::to_string(limits_.wait.count()) + " ms");
+  if (state == Answer::State::Begun)
+    line.fail("did not send all of its answer within " + std::to_string(limits_.transfer.count()) + " ms");
   std::vector<RedisReply> replies = answer->take();
   if (replies.empty()) tally_->error();
   return replies;

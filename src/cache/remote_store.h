@@ -1,4 +1,5 @@
-/// Sealed bytes on a Redis server that many machines share; trouble with it costs a lookup at most RemoteLimits::wait, and throws nothing.
+/// Sealed bytes on a Redis server that many machines share; trouble with it costs a lookup at most
+/// RemoteLimits::wait, and RemoteLimits::transfer where it began to answer, and throws nothing.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,8 @@ namespace tandem::cache {
 
 /// How long one lookup may still wait for the remote cache, over all of its calls.
 struct Patience {
-  std::chrono::steady_clock::duration left;
+  std::chrono::steady_clock::duration left;      ///< for answers to begin
+  std::chrono::steady_clock::duration transfer;  ///< for those that began
 };
 
 struct RemoteStats {
@@ -36,7 +38,7 @@ class RemoteStore : public Store {
     Kind kind;
     std::string name;
   };
-  Patience patience() const { return {limits_.wait}; }
+  Patience patience() const { return {limits_.wait, limits_.transfer}; }
   /// All in one go; takes the time that it waited off the patience.
   std::vector<Fetched> get_many(const std::vector<Wanted>& wanted, Patience& patience);
 
@@ -52,7 +54,7 @@ class RemoteStore : public Store {
 
   Lines& lines();
   std::string key_of(Kind kind, const std::string& name) const;
-  std::vector<RedisReply> ask(const std::vector<Wanted>& wanted, std::chrono::steady_clock::time_point until);
+  std::vector<RedisReply> ask(const std::vector<Wanted>& wanted, Patience& patience);
   Fetched read(const Wanted& wanted, const RedisReply& reply);
 
   const RemoteAddress address_;

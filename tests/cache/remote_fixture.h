@@ -17,7 +17,7 @@ inline const std::string entry_key = "tandem:" + std::to_string(format_version) 
 /// Waits so long that a machine busy with other things does not count as a slow server.
 inline RemoteLimits patient() {
   RemoteLimits limits;
-  limits.wait = limits.write = 20s;
+  limits.wait = limits.transfer = limits.write = 20s;
   return limits;
 }
 
@@ -34,6 +34,7 @@ struct HandClock {
   RemoteLimits short_limits() const {
     RemoteLimits own = limits();
     own.wait = RemoteLimits().wait;
+    own.transfer = RemoteLimits().wait;
     return own;
   }
 };

@@ -111,7 +111,7 @@ TEST_F(RemoteJunk, PortThatSpeaksSomethingElse) {
   RemoteLimits limits = HandClock().limits();
   for (const Case& row : table) {
     SCOPED_TRACE(row.bytes);
-    limits.wait = row.wait;
+    limits.wait = limits.transfer = row.wait;
     TalkingPort talker(row.bytes);
     RemoteStore store(url_of(talker.port()), "tandem", "", limits);
     EXPECT_EQ(store.get(Kind::Entry, entry).state, row.state);
@@ -128,6 +128,16 @@ TEST_F(RemoteJunk, ServerThatSendsAByteNowAndThenIsLeft) {
   expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
   EXPECT_TRUE(store.flush(2s)) << "by the thread that reads, too";
   EXPECT_EQ(store.stats().errors, 1u);
+}
+
+TEST_F(RemoteJunk, AnAnswerThatBeganMayTakeLongerThanItsBeginning) {
+  const std::string sealed = seal(Kind::Entry, entry, "payload", "");
+  TalkingPort slow("$" + std::to_string(sealed.size()) + "\r\n" + sealed + "\r\n", 20ms);
+  RemoteLimits limits = HandClock().limits();
+  limits.wait = 20ms * (sealed.size() / 2);
+  RemoteStore store(url_of(slow.port()), "tandem", "", limits);
+  EXPECT_EQ(store.get(Kind::Entry, entry).payload, "payload");
+  EXPECT_EQ(store.stats().errors, 0u);
 }
 
 }  // namespace

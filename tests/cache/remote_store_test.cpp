@@ -200,6 +200,21 @@ TEST_F(Remote, LetsAChildMadeByForkEndWithoutUsingIt) {
   EXPECT_EQ(store.get(Kind::Entry, entry).payload, "parent");
 }
 
+TEST_F(Remote, ATransferHasALimitOfItsOwn) {
+  RedisServer server;
+  RemoteLimits limits = patient();
+  limits.transfer = 0ms;
+  const std::string code = noise(size_t(16) << 20);
+  RemoteStore store(server.url(), "tandem", "", patient()), hasty(server.url(), "tandem", "", limits);
+  store.put(Kind::Artifact, entry, code);
+  ASSERT_TRUE(store.flush(20s));
+  Patience patience = store.patience();
+  EXPECT_EQ(store.get_many({{Kind::Artifact, entry}}, patience).front().payload, code);
+  EXPECT_LT(patience.transfer, store.patience().transfer);
+  EXPECT_EQ(hasty.get(Kind::Artifact, entry).state, State::Absent);
+  EXPECT_EQ(hasty.stats().errors, 1u);
+}
+
 TEST_F(Remote, LeavesOutWhatIsTooLarge) {
   RedisServer server;
   RemoteLimits limits = patient();
