@@ -18,7 +18,7 @@ struct CacheOptions {
   bool strict = false;                      ///< a call that cannot be cached, and an unfit or damaged entry in the folder, throw CacheError
   bool local = true;                        ///< use the folder
   std::filesystem::path directory = {};     ///< default $TANDEM_CACHE_DIR, else $XDG_CACHE_HOME/tandem, else ~/.cache/tandem
-  std::string remote = {};                  ///< "redis://[user:password@]host:port[/db]"; default $TANDEM_REMOTE_CACHE; empty: none
+  std::string remote = {};                  ///< "redis://[user:password@]host:port[/db]"; default $TANDEM_REMOTE_CACHE; "off": none, whatever that says
   std::string remote_namespace = "tandem";  ///< prefix of every remote key, beside the format version
   std::string signing_key = {};             ///< HMAC key; default $TANDEM_CACHE_KEY; when set, entries without a valid signature are refused
   uint64_t max_bytes = 4ull << 30;          ///< of the folder; least recently used files go first

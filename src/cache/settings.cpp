@@ -42,6 +42,7 @@ CacheOptions settle(CacheOptions options) {
 
 CacheOptions with_defaults(CacheOptions options) {
   if (options.remote.empty()) options.remote = variable("TANDEM_REMOTE_CACHE");
+  if (options.remote == "off") options.remote.clear();
   if (options.signing_key.empty()) options.signing_key = variable("TANDEM_CACHE_KEY");
   if (options.local && options.directory.empty()) options.directory = default_directory();
   return options;

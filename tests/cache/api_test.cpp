@@ -95,6 +95,20 @@ TEST_F(CacheApi, IsSwitchedOffByEveryWordThatSaysSo) {
   unsetenv("TANDEM_CACHE");
 }
 
+TEST_F(CacheApi, ARemoteStoreThatIsOffIsNotTheOneOfTheEnvironment) {
+  auto remote = [&](const std::string& given) {
+    return cache::settle({.directory = folder().directory, .remote = given}).remote;
+  };
+  setenv("TANDEM_REMOTE_CACHE", "redis://there", 1);
+  EXPECT_EQ(remote(""), "redis://there");
+  EXPECT_EQ(remote("redis://here"), "redis://here");
+  EXPECT_EQ(remote("off"), "");
+  setenv("TANDEM_REMOTE_CACHE", "off", 1);
+  EXPECT_EQ(remote(""), "");
+  unsetenv("TANDEM_REMOTE_CACHE");
+  EXPECT_EQ(remote("off"), "");
+}
+
 // ---- keys
 
 TEST_F(CacheApi, M6_TheKeyIsTheOneThatACompileUses) {
