@@ -4,15 +4,20 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tandem {
 
-/// The modes of a thread that change what a program records.
+/// The modes of a thread that change what a program records, and those that change how it is computed.
 struct Modes {
   uint64_t switches = 0;                     ///< grad mode, inference mode, autocast, determinism, attention kernels: a bit each
   c10::ScalarType default_dtype = c10::kFloat, autocast_cpu = c10::kFloat, autocast_cuda = c10::kFloat;
-  static Modes now();
+  /// Precision of float32, reductions of half precision and the like, a few bits each. libtorch's kernels ask
+  /// for them when they run; code of other makers may have them built in, and only for that are they read.
+  std::optional<uint64_t> arithmetic = {};
+
+  static Modes now(bool with_arithmetic);
   /// What is on and which dtypes hold, a line each.
   std::string to_string() const;
   friend bool operator==(const Modes&, const Modes&) = default;

@@ -41,8 +41,8 @@ std::string machine_text(const std::set<std::string>& devices) {
 
 /// The interpreters ask for the number of threads when they run; other code may have been divided for it.
 std::string threads_text(const std::set<std::string>& devices, const Options& options) {
-  const bool interpreted = !own_compiler(options, Stage::Forward) && (options.backend == "eager" || options.backend == "debug");
-  return devices.count("cpu") && !interpreted ? std::to_string(at::get_num_threads()) + "\n" : "as many as there are at run time\n";
+  if (!devices.count("cpu") || is_interpreted(options)) return "as many as there are at run time\n";
+  return std::to_string(at::get_num_threads()) + "\n";
 }
 
 std::string lines(const auto& versions) {
@@ -85,7 +85,7 @@ Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& o
   add("inputs", inputs_text(traced));
   add("contract", contract_text(plan));
   add("options", options_text(options));
-  add("modes", Modes::now().to_string());
+  add("modes", Modes::now(!is_interpreted(options)).to_string());
   add("compilers", to_string(compilers));
   add("partitioner", to_string(partitioner));
   add("passes", to_string(passes));

@@ -27,6 +27,12 @@ const Compiler* own_compiler(const Options& options, Stage stage) {
   return options.fw_compiler ? &options.fw_compiler : nullptr;
 }
 
+bool is_interpreted(const Options& options) {
+  for (Stage stage : {Stage::Forward, Stage::Backward, Stage::Inference})
+    if (own_compiler(options, stage)) return false;
+  return options.backend == "eager" || options.backend == "debug";
+}
+
 std::vector<NamedCode> compilers_of(const Options& options) {
   static constexpr std::pair<Stage, const char*> stages[] = {
       {Stage::Forward, "the compiler of the forward"}, {Stage::Backward, "the compiler of the backward"}, {Stage::Inference, "the compiler of inference"}};

@@ -15,6 +15,10 @@ bool wants_counter_numbers(const Options& options);
 /// The compiler that was given for graphs of a stage, or null: the backend compiles them.
 const Compiler* own_compiler(const Options& options, Stage stage);
 
+/// Whether forwards, backwards and inference are run by libtorch's own kernels, which ask for its settings
+/// when they run: code of any other compiler may have them built in.
+bool is_interpreted(const Options& options);
+
 /// One such function; without name or version nobody can tell whether it is the one that it was.
 struct NamedCode {
   std::string role, name, version;           ///< role: what it does, as the start of a sentence ("the compiler of the backward")

@@ -65,7 +65,8 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments)
   names.clear();
   for (size_t a = 0; a < arguments.size(); ++a) names.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
   names.insert(names.end(), input_names_.end() - int64_t(compilation_.captures.size()), input_names_.end());
-  signature = Signature(arguments, reach(arguments).value_or(Tensors()), request.watched, reads_offsets_);
+  signature = Signature(arguments, reach(arguments).value_or(Tensors()), request.watched, reads_offsets_,
+                        Modes::now(!is_interpreted(compilation_.options)));
   watch.reset();
   if (!request.only_key) tell_compiled(seconds);
 }

@@ -137,7 +137,7 @@ class Function {
   }
 
   Found find_or_compile(const Tensors& arguments, bool runs) {
-    const Modes modes = Modes::now();
+    const Modes modes = Modes::now(!is_interpreted_);
     const Watched watched = watch_modules(options_.watch);
     if (FoundEntry found = entries_.find(arguments, watched, modes); found.entry && !found.entry->gets_second_chance) return {std::move(found)};
     std::lock_guard compiling(compile_mutex_);
@@ -201,6 +201,7 @@ class Function {
   static inline std::atomic<size_t> next_id = 0;
   Program program_;
   Options options_;
+  const bool is_interpreted_ = is_interpreted(options_);
   std::vector<std::string> argument_names_;
   Namer name_capture_;
   size_t id_;

@@ -116,8 +116,10 @@ Sharing Sharing::of(const Tensors& arguments, const Tensors& captures) {
   return sharing;
 }
 
-Signature::Signature(const Tensors& arguments, const Tensors& captures, const Watched& watched, bool offsets_matter)
-    : modes_(Modes::now()), watched_(watched), training_(training_of(watched)), sharing_(Sharing::of(arguments, captures)), offsets_matter_(offsets_matter) {
+Signature::Signature(const Tensors& arguments, const Tensors& captures, const Watched& watched,
+                     bool offsets_matter, const Modes& modes)
+    : modes_(modes), watched_(watched), training_(training_of(watched)),
+      sharing_(Sharing::of(arguments, captures)), offsets_matter_(offsets_matter) {
   for (const at::Tensor& t : arguments) arguments_.emplace_back(t);
   for (const at::Tensor& t : captures) {
     captures_.emplace_back(t);
@@ -197,7 +199,8 @@ std::string Signature::difference(const Tensors& arguments, const Tensors& captu
   for (size_t i = 0; i < watched.modules.size(); ++i)
     if (watched.modules[i]->is_training() != training_[i])
       return "module " + watched.modules[i]->name() + ": " + (training_[i] ? "train -> eval" : "eval -> train");
-  if (!(Modes::now() == modes_)) return "grad mode, autocast, default dtype or determinism changed";
+  if (!(Modes::now(modes_.arithmetic.has_value()) == modes_))
+    return "grad mode, autocast, default dtype, determinism or precision changed";
   if (!shares_as_before(arguments, captures)) return "other tensors share memory than before";
   if (!has_seen_gradients(captures, watched)) return "other tensors have gradients than before";
   return "a captured tensor is no longer used by anybody else";

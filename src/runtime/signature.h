@@ -51,7 +51,8 @@ Watched watch_modules(const std::vector<std::shared_ptr<torch::nn::Module>>& roo
 class Signature {
  public:
   Signature() = default;
-  Signature(const Tensors& arguments, const Tensors& captures, const Watched& watched, bool offsets_matter);
+  Signature(const Tensors& arguments, const Tensors& captures, const Watched& watched, bool offsets_matter,
+            const Modes& modes);
 
   /// A number for what can be said of a call before it is traced: equal for equal calls.
   static uint64_t hash_of(const Tensors& arguments, const Watched& watched, const Modes& modes);

@@ -259,6 +259,66 @@ TEST(Key, CountsThreadsForCodeThatMayBeDividedForThem) {
   EXPECT_EQ(prints("eager", 1).key, prints("eager", 2).key);
 }
 
+/// A way to change a setting of libtorch's, and back.
+using Setting = std::pair<std::function<void()>, std::function<void()>>;
+
+template <class... More>
+Setting flag(void (at::Context::*set)(bool, More...), bool value, More... more) {
+  at::Context& context = at::globalContext();
+  return {[=, &context] { (context.*set)(value, more...); },
+          [=, &context] { (context.*set)(!value, more...); }};
+}
+
+Setting precision(at::Float32Backend backend, at::Float32Op op) {
+  auto& context = at::globalContext();
+  const at::Float32Precision before = context.float32Precision(backend, op);
+  return {[=, &context] { context.setFloat32Precision(backend, op, at::Float32Precision::TF32); },
+          [=, &context] { context.setFloat32Precision(backend, op, before); }};
+}
+
+TEST(Key, ChangesWithHowNumbersAreComputedForCodeThatMayHaveThatBuiltIn) {
+  register_backend(std::make_shared<Registering>("1"));
+  using at::Context, at::Float32Backend, at::Float32Op;
+  const Setting settings[] = {
+      {[] { at::globalContext().setFloat32MatmulPrecision("high"); },
+       [] { at::globalContext().setFloat32MatmulPrecision("highest"); }},
+      precision(Float32Backend::MKLDNN, Float32Op::CONV),
+      precision(Float32Backend::MKLDNN, Float32Op::MATMUL),
+      flag(&Context::setAllowFP16ReductionCuBLAS, false, true),
+      flag(&Context::setAllowBF16ReductionCuBLAS, false, true),
+      flag(&Context::setAllowFP16AccumulationCuBLAS, true),
+      flag(&Context::setBenchmarkCuDNN, true),
+      flag(&Context::setDeterministicCuDNN, true),
+      flag(&Context::setDeterministicMkldnn, true),
+  };
+  auto print = [](const char* backend) {
+    return fingerprint_of(sin_of_product, two_leaves(), {.backend = backend});
+  };
+  for (const auto& [set, reset] : settings) {
+    const Fingerprint native = print("key test backend"), interpreted = print("eager");
+    set();
+    EXPECT_EQ(differing(native, print("key test backend")), std::vector<std::string>{"modes"});
+    EXPECT_EQ(print("eager").key, interpreted.key) << "its kernels ask for it when they run";
+    reset();
+  }
+  const std::string modes = component(print("key test backend"), "modes").text;
+  EXPECT_TRUE(contains(modes, "float32 precision of matmul on CUDA")) << modes;
+}
+
+TEST(Key, ChangesWithWhatDeterminismMeans) {
+  const Fingerprint usual = fingerprint_of(sin_of_product, two_leaves());
+  at::globalContext().setDeterministicAlgorithms(true, false);
+  const Fingerprint strict = fingerprint_of(sin_of_product, two_leaves());
+  at::globalContext().setDeterministicAlgorithms(true, true);
+  const Fingerprint warns = fingerprint_of(sin_of_product, two_leaves());
+  at::globalContext().setDeterministicAlgorithms(false, false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+  const Fingerprint unfilled = fingerprint_of(sin_of_product, two_leaves());
+  at::globalContext().setDeterministicFillUninitializedMemory(true);
+  EXPECT_EQ(differing(strict, warns), std::vector<std::string>{"modes"});
+  EXPECT_EQ(differing(usual, unfilled), std::vector<std::string>{"modes"});
+}
+
 TEST(Key, ChangesWithTheModesOfTheThread) {
   const auto inputs = two_leaves();
   const Fingerprint usual = fingerprint_of(sin_of_product, inputs);

@@ -76,6 +76,25 @@ TEST(Compilers, ABackendOfTheUsersOwn) {
   EXPECT_EQ(own->resets, 1);
 }
 
+TEST(Compilers, CodeIsMadeAnewWhereThePrecisionOfBeforeMayBeBuiltIn) {
+  std::vector<Stage> seen;
+  const Options own{.fw_compiler = noting(seen)};
+  Compiled fast(twice_sine, own), interpreted(twice_sine);
+  const Tensors inputs{leaf({2}, false)};
+  auto traces_of = [&](Compiled& fn) {
+    const uint64_t before = counter("trace");
+    fn(inputs);
+    return counter("trace") - before;
+  };
+  EXPECT_EQ(traces_of(fast) + traces_of(interpreted), 2u);
+  at::globalContext().setBenchmarkCuDNN(true);
+  EXPECT_EQ(traces_of(fast), 1u);
+  EXPECT_EQ(traces_of(interpreted), 0u) << "libtorch's kernels ask when they run";
+  at::globalContext().setBenchmarkCuDNN(false);
+  EXPECT_EQ(traces_of(fast), 0u);
+  EXPECT_EQ(seen.size(), 2u);
+}
+
 TEST(Partitioning, F9_AUsersPartitionFunctionIsCalled) {
   int calls = 0;
   Compiled fast(twice_sine, {.memory_budget = 0.25, .partition_fn = Partitioner([&](const Joint& joint, const PartitionContext& context) {
