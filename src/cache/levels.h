@@ -44,6 +44,9 @@ class Levels {
   std::vector<std::pair<Kind, std::string>> used() const;
   /// The entries among them with all that they name, as the folder has them now.
   std::vector<BundleItem> used_items();
+  /// Whether a look-up asks the folder, and the remote store, which is left alone for a while after trouble.
+  bool asks_local() const { return local_ != nullptr; }
+  bool asks_remote() { return remote_ && !remote_->pausing(); }
   bool flush(std::chrono::milliseconds time) { return !remote_ || remote_->flush(time); }
 
  private:

@@ -206,6 +206,8 @@ bool RemoteStore::flush(std::chrono::milliseconds time) {
   return both.writing->flush(time) && both.reading->flush(std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()));
 }
 
+bool RemoteStore::pausing() { return lines().reading->pausing(); }
+
 RemoteStats RemoteStore::stats() {
   const Tally& now = *tally_;
   return {now.hits, now.misses, now.errors, now.skipped, now.stored, now.dropped + lines().writing->dropped()};

@@ -47,6 +47,8 @@ class RemoteStore : public Store {
   /// Whether everything was written or given up in that time.
   bool flush(std::chrono::milliseconds time);
   RemoteStats stats();
+  /// Whether it is left alone just now, after trouble with reading.
+  bool pausing();
 
  private:
   struct Lines;

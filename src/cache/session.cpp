@@ -86,10 +86,16 @@ void Remembered::tell(const char* event, const nlohmann::ordered_json& more) con
 
 void Remembered::find() {
   std::string damage;
+  if (levels_->asks_local()) asked_.push_back("local");
   found_ = levels_->find_local(fingerprint_.key, damage);
   if (!damage.empty()) tell("damaged", {{"reason", damage}});
   if (strict_ && !damage.empty()) throw CacheError("the cache entry " + fingerprint_.key + " " + damage + "; it was removed, so that the next compile makes it anew");
-  if (!found_) found_ = levels_->find_remote(fingerprint_.key);
+  if (!found_) find_remote();
+}
+
+void Remembered::find_remote() {
+  if (levels_->asks_remote()) asked_.push_back("remote");
+  found_ = levels_->find_remote(fingerprint_.key);
 }
 
 void Remembered::count_hit() {
@@ -118,7 +124,7 @@ void Remembered::refuse_unfit(const std::string& why) {
   tell("unfit", {{"level", remote ? "remote" : "local"}, {"reason", why}});
   if (strict_ && !remote) throw CacheError("the cache entry " + fingerprint_.key + " cannot be used: " + why);
   log("cache", name_ + (remote ? " remote entry " : " entry ") + fingerprint_.key + " is unfit: " + why);
-  if (!remote) found_ = levels_->find_remote(fingerprint_.key);
+  if (!remote) find_remote();
 }
 
 void Remembered::give_up(const std::string& reason) {

@@ -48,9 +48,12 @@ class Remembered {
     size_t entry_bytes = 0, artifact_bytes = 0;
   };
   const std::optional<Hit>& hit() const { return hit_; }
+  /// The levels that were asked for the call, in order: local | remote.
+  const std::vector<std::string>& asked() const { return asked_; }
 
  private:
   void find();
+  void find_remote();
   void tell(const char* event, const nlohmann::ordered_json& more) const;
   void give_up(const std::string& reason);
   void refuse_unfit(const std::string& why);
@@ -63,6 +66,7 @@ class Remembered {
   std::shared_ptr<cache::Levels> levels_;
   std::optional<cache::Found> found_;
   std::optional<Hit> hit_;
+  std::vector<std::string> asked_;
 };
 
 template <class Restore>

@@ -27,6 +27,7 @@ void Entry::tell_compiled(double seconds) const {
                  {"key", text_or_null(remembered_.fingerprint().key)},
                  {"state", remembered_.state()},
                  {"level", hit ? Json(hit->remote ? "remote" : "local") : Json()},
+                 {"asked", remembered_.asked()},
                  {"bypass_reason", text_or_null(remembered_.reason())},
                  {"unexpected", remembered_.is_unexpected()},
                  {"eager_reason", text_or_null(eager_reason)},

@@ -46,6 +46,8 @@ TEST_F(CliEvents, AMissThenAHit) {
     EXPECT_EQ(event["mode"], "training");
     EXPECT_EQ(event["backend"], "eager");
     EXPECT_EQ(event["unexpected"], false);
+    EXPECT_EQ(event["asked"], Json::array({"local"}));
+    EXPECT_NE(event["components"]["trace"]["text"], "");
     EXPECT_TRUE(event["bypass_reason"].is_null());
     EXPECT_EQ(event["wrappers"], compiles[0]["wrappers"]);
     EXPECT_GT(event["wrappers"].size(), 0u);
