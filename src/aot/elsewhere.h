@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-/// A saved tensor that another piece made leads there by its own history, wherever it is used again. So does one that the
-/// caller gets, to the caller's.
+/// A saved tensor that another piece made leads there by its own history, wherever it is used again. So does one at which
+/// the history is cut, to the caller's.
 struct Elsewhere {
   /// Where such an edge has to end instead.
   std::unordered_map<torch::autograd::Edge, torch::autograd::Edge> ends;

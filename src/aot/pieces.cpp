@@ -46,7 +46,6 @@ class Finder {
     refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
     find_depths();
     if (!cuts_.empty() && !can_be_cut()) {
-      inside_ = std::move(cuts_);
       cuts_.clear();
       find_depths();
       refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
@@ -155,10 +154,6 @@ class Finder {
 
   void describe(size_t p) {
     Piece& piece = found_.all[p];
-    // Autograd goes backwards through the order in which nodes were made.
-    std::stable_sort(piece.crossings.begin(), piece.crossings.end(), [this](size_t a, size_t b) {
-      return found_.crossings[a].from->sequence_nr() > found_.crossings[b].from->sequence_nr();
-    });
     list_sources(p);
     piece.first_leaf = p == 0 ? 0 : found_.all[p - 1].first_leaf + found_.all[p - 1].leaves;
     piece.leaves = piece.inputs.size() + piece.crossings.size();
@@ -185,8 +180,8 @@ class Finder {
         for (Crossing& crossing : found_.crossings)
           if (cuts_.count(crossing.to) && crossing.target.kind == PieceTarget::Kind::Source && cuts_.at(crossing.to).index == s)
             crossing.target.index = sources.size();
-        const auto point = visible_.find(ends_of_roots_[s]);
-        if (point != visible_.end() && point->second.kind == PieceTarget::Kind::Source && !inside_.count(point->first)) piece.own.push_back(sources.size());
+        const auto cut = cuts_.find(ends_of_roots_[s]);
+        if (cut != cuts_.end() && cut->second.kind == PieceTarget::Kind::Source) piece.own.push_back(sources.size());
         sources.push_back({kind, s});
       }
     };
@@ -240,11 +235,10 @@ class Finder {
   const Plan& plan_;
   const Tensors roots_;                              ///< what tangents arrive at
   const VisiblePoints visible_;
-  std::vector<GradNode*> nodes_;                     ///< each before those that it leads to
+  std::vector<GradNode*> nodes_;                     ///< as autograd goes through them
   torch::autograd::edge_list ends_of_roots_, ends_of_inputs_;
   std::unordered_map<const GradNode*, size_t> numbers_;
   VisiblePoints cuts_;
-  VisiblePoints inside_;                             ///< where it would have to be cut and cannot be
   std::vector<std::optional<size_t>> depths_;
   std::optional<Groups> groups_;
   Pieces found_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <queue>
 #include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
@@ -24,17 +25,23 @@ std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& 
 }
 
 std::vector<torch::autograd::Node*> nodes_in_order(const std::vector<at::Tensor>& tensors) {
-  const std::vector<torch::autograd::Node*> nodes = nodes_behind(tensors);
-  std::unordered_map<const torch::autograd::Node*, size_t> waiting;
-  for (const torch::autograd::Node* node : nodes)
+  using Node = torch::autograd::Node;
+  const std::vector<Node*> nodes = nodes_behind(tensors);
+  std::unordered_map<const Node*, size_t> waiting;
+  for (const Node* node : nodes)
     for (const auto& edge : node->next_edges())
       if (edge.function) ++waiting[edge.function.get()];
-  std::vector<torch::autograd::Node*> ordered;
-  for (torch::autograd::Node* node : nodes)
-    if (!waiting.count(node)) ordered.push_back(node);
-  for (size_t next = 0; next < ordered.size(); ++next)
-    for (const auto& edge : ordered[next]->next_edges())
-      if (edge.function && --waiting[edge.function.get()] == 0) ordered.push_back(edge.function.get());
+  auto comes_later = [](const Node* a, const Node* b) { return a->sequence_nr() < b->sequence_nr(); };
+  std::priority_queue<Node*, std::vector<Node*>, decltype(comes_later)> ready(comes_later);
+  for (Node* node : nodes)
+    if (!waiting.count(node)) ready.push(node);
+  std::vector<Node*> ordered;
+  while (!ready.empty()) {
+    ordered.push_back(ready.top());
+    ready.pop();
+    for (const auto& edge : ordered.back()->next_edges())
+      if (edge.function && --waiting[edge.function.get()] == 0) ready.push(edge.function.get());
+  }
   return ordered;
 }
 

@@ -11,7 +11,8 @@ namespace tandem {
 /// Every node that a backward of these tensors could reach, each once; they live as long as the tensors' graph does.
 std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& tensors);
 
-/// The same, each node before those that it leads to.
+/// The same in the order in which autograd goes through them: each node before those that it leads to, and of those that
+/// could come next the one that was made last.
 std::vector<torch::autograd::Node*> nodes_in_order(const std::vector<at::Tensor>& tensors);
 
 /// Whether a node is libtorch's own, made by one of its operators, and no custom function's.

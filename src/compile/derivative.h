@@ -112,7 +112,7 @@ class Derivative {
   mutable Joint joint_;                      ///< empty while it is packed
   mutable cache::PackedJoint packed_;
   std::optional<Leftovers> leftovers_;       ///< of the first order, where it has a backward
-  ByVariant<BackwardCode> backwards_{most_backwards + parts_.size()};
+  ByVariant<BackwardCode> backwards_{std::max(most_backwards, 2 * parts_.size())};
   ByVariant<Derivative> above_{most_orders_above};
 };
 

@@ -9,6 +9,8 @@ namespace {
 bool some_gradient_exists(Compilation& compilation, const Order& order) {
   constexpr size_t most_attempts = 512;
   if (order.sources.size() * order.leaves.size() > most_attempts) return true;
+  // Asked for what nothing leads to, eager refuses nothing.
+  if (std::any_of(order.parts.begin(), order.parts.end(), [](const OrderPart& part) { return !part.beyond.empty(); })) return true;
   const BackwardVariant all = expected_variant(order);
   for (size_t s = 0; s < order.sources.size(); ++s)
     for (size_t l = 0; l < order.leaves.size(); ++l) {

@@ -1,4 +1,5 @@
 // What is compiled later joins the entry, and is there for the next process.
+#include "cache/order.h"
 #include "cache/processes.h"
 
 namespace tandem::test {

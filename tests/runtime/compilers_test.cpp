@@ -79,7 +79,7 @@ TEST(Compilers, ABackendOfTheUsersOwn) {
 TEST(Compilers, CodeIsMadeAnewWhereThePrecisionOfBeforeMayBeBuiltIn) {
   std::vector<Stage> seen;
   const Options own{.fw_compiler = noting(seen)};
-  Compiled fast(twice_sine, own), interpreted(twice_sine);
+  Compiled fast(twice_sine, own), interpreted(twice_sine, {});
   const Tensors inputs{leaf({2}, false)};
   auto traces_of = [&](Compiled& fn) {
     const uint64_t before = counter("trace");
