@@ -19,9 +19,7 @@ class GraphWriter {
 
   std::string write() {
     writer_.number(graph_.value_count());
-    const std::vector<bool> is_met = values_met();
-    for (size_t id = 0; id < graph_.value_count(); ++id)
-      write_meta(writer_, is_met[id] ? graph_.meta(Value{int32_t(id)}) : TensorMeta());
+    for (size_t id = 0; id < graph_.value_count(); ++id) write_meta(writer_, graph_.meta(Value{int32_t(id)}));
     write_names();
     writer_.list(graph_.inputs(), [&](Value v) { value(v); });
     writer_.list(graph_.constants(), [&](const auto& constant) {
@@ -35,23 +33,6 @@ class GraphWriter {
   }
 
  private:
-  /// The halves of a joint graph number their values as it does, and each has only some of them.
-  std::vector<bool> values_met() const {
-    std::vector<bool> is_met(graph_.value_count());
-    auto meet = [&](Value v) {
-      if (v) is_met[size_t(v.id)] = true;
-    };
-    for (Value v : graph_.inputs()) meet(v);
-    for (const auto& constant : graph_.constants()) meet(constant.first);
-    for (const Node& node : graph_.nodes()) {
-      for_each_argument(node, meet);
-      for_each_result(node, meet);
-      for (const auto& write : node.writes) meet(write.first);
-    }
-    for (Value v : graph_.outputs()) meet(v);
-    return is_met;
-  }
-
   void write_names() {
     std::vector<std::pair<size_t, std::string>> named;
     for (size_t id = 0; id < graph_.value_count(); ++id)
