@@ -68,10 +68,26 @@ std::shared_ptr<const BackwardCode> Derivative::backward(const BackwardVariant& 
   {
     Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
     made = std::make_shared<BackwardCode>(compile_backward(asked));
+    compile_other_parts(asked);
   }
   if (backwards_.add(made)) say_that_one_went("backwards", most_backwards);
   compilation_.added("backward", number_, seconds);
   return made;
+}
+
+/// A backward mostly goes on to the other parts, so what is expected of them is compiled and stored with it.
+void Derivative::compile_other_parts(const BackwardVariant& asked) {
+  const size_t number = part_of(parts_, asked);
+  if (parts_.size() == 1 || asked != expected_of(parts_[number], record_.expected)) return;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const BackwardVariant expected = expected_of(parts_[p], record_.expected);
+    if (p == number || parts_[p].leaves == 0 || backwards_.find(expected)) continue;
+    try {
+      backwards_.add(std::make_shared<BackwardCode>(compile_backward(expected)));
+    } catch (const std::exception&) {
+      // It says so when it is asked for.
+    }
+  }
 }
 
 void Derivative::say_that_one_went(const char* what, size_t most) const {

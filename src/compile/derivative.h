@@ -93,6 +93,7 @@ class Derivative {
   void find_leftovers();
   PartBackward expected_backward(size_t part) const;
   BackwardCode compile_backward(const BackwardVariant& variant);
+  void compile_other_parts(const BackwardVariant& asked);
   void say_that_one_went(const char* what, size_t most) const;
   CodePlace forward_place() const;
   CodePlace backward_place(const std::vector<size_t>& saved, size_t variant) const;

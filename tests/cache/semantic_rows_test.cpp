@@ -109,7 +109,8 @@ TEST_F(SemanticRows, K11_WrappersAreRebuiltAroundWhatComesFromTheCache) {
       auto gradients = [&](const Sized& of) { return torch::autograd::grad({of.inner.a.sum(), of.inner.b.sum()}, {pair.a, pair.b}); };
       expect_same({got.inner.a, got.inner.b}, {want.inner.a, want.inner.b});
       expect_same(gradients(got), gradients(want));
-      EXPECT_COUNTERS(process > 0, process == 0, process == 0);
+      // The outputs have nothing in common, so each has a backward of its own, which joins the entry.
+      EXPECT_COUNTERS(process > 0, process == 0, process == 0 ? 2u : 0u);
     }
 }
 
