@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -31,18 +32,26 @@ size_t sums_of_gradients(const Tensors& roots) {
   return sums;
 }
 
-bool writes_parts(const Tensors& roots) {
-  std::vector<const torch::autograd::Node*> waiting;
+static bool any_node_behind(const Tensors& roots, const std::function<bool(torch::autograd::Node&)>& fits) {
+  std::vector<torch::autograd::Node*> waiting;
   std::set<const torch::autograd::Node*> met;
   for (const at::Tensor& root : roots) waiting.push_back(root.grad_fn().get());
   while (!waiting.empty()) {
-    const torch::autograd::Node* node = waiting.back();
+    torch::autograd::Node* node = waiting.back();
     waiting.pop_back();
     if (!node || !met.insert(node).second) continue;
-    if (dynamic_cast<const torch::autograd::CopySlices*>(node)) return true;
+    if (fits(*node)) return true;
     for (const torch::autograd::Edge& edge : node->next_edges()) waiting.push_back(edge.function.get());
   }
   return false;
+}
+
+bool writes_parts(const Tensors& roots) {
+  return any_node_behind(roots, [](torch::autograd::Node& node) { return dynamic_cast<torch::autograd::CopySlices*>(&node) != nullptr; });
+}
+
+bool has_hooks(const Tensors& roots) {
+  return any_node_behind(roots, [](torch::autograd::Node& node) { return !node.tensor_pre_hooks().empty(); });
 }
 
 bool was_reshaped_in_place(const at::Tensor& given) {

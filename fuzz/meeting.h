@@ -8,6 +8,9 @@ namespace tandem::fuzz {
 /// How many sums of two gradients the backward of the roots makes, when they are differentiated together.
 size_t sums_of_gradients(const Tensors& roots);
 
+/// Whether the program registered hooks on the way back from these.
+bool has_hooks(const Tensors& roots);
+
 /// Whether something on the way back from these wrote a part of a tensor.
 bool writes_parts(const Tensors& roots);
 

@@ -248,30 +248,43 @@ class Run {
     torch::manual_seed(call_.seed + 4);
     const Tensors tangents = tangents_of(visible);
     for (size_t of = 0; of < visible.size(); ++of) {
-      Tensors others = visible, gradients;
+      Tensors others = visible;
       others.erase(others.begin() + int64_t(of));
-      const std::string failure = failure_of([&] { gradients = torch::autograd::grad({visible[of]}, others, {tangents[of]}, true, false, true); });
-      see(kind, of, failure.empty() ? has_gradients : refused_gradients, failure);
-      for (size_t k = 0; k < gradients.size(); ++k) see_tensor(kind, k, gradients[k], between_exactness(), /*layout_matters=*/false);
-      see_hooks(visible, of, tangents[of]);
+      see_where_eager_answers(kind, of, [&] { return torch::autograd::grad({visible[of]}, others, {tangents[of]}, true, false, true); });
+      if (!has_hooks_) see_where_eager_answers("gradient that a hook sees", of, [&] { return seen_by_hooks(visible, of, tangents[of]); });
     }
   }
 
-  void see_hooks(const Tensors& visible, size_t of, const at::Tensor& tangent) {
-    const std::string kind = "gradient that a hook sees";
+  /// Eager may fail in other results of an operator than those that are asked for, where compiled code has nothing to do.
+  void see_where_eager_answers(const std::string& kind, size_t of, const std::function<Tensors()>& ask) {
+    const std::string turn = kind + " " + std::to_string(of);
+    if (call_.manner != nullptr && call_.manner->tangents.contains(turn)) return;
+    Tensors found;
+    const std::string failure = failure_of([&] { found = ask(); });
+    if (call_.manner == nullptr && (!failure.empty() || found.empty())) {
+      found_.manner.tangents[turn] = Tangents::None;
+      if (!failure.empty()) found_.manner.concessions.insert("eager fails between outputs");
+      return;
+    }
+    see(kind, of, failure.empty() ? has_gradients : refused_gradients, failure);
+    for (size_t k = 0; k < found.size(); ++k) see_tensor(kind, k, found[k], between_exactness(), /*layout_matters=*/false);
+  }
+
+  /// Nothing where the output leads to no leaf.
+  Tensors seen_by_hooks(const Tensors& visible, size_t of, const at::Tensor& tangent) const {
     const Tensors wanted = leaves();
-    if (wanted.empty()) return;
-    Tensors seen(visible.size());
+    if (wanted.empty()) return {};
+    Tensors seen(visible.size()), gradients;
     std::vector<unsigned> hooks;
     for (size_t k = 0; k < visible.size(); ++k)
       hooks.push_back(visible[k].register_hook([&seen, k](const at::Tensor& gradient) {
         // Eager's engine brings nothing to the other results of an operator, and ours to what other outputs of a node lead to.
         if (gradient.defined()) seen[k] = gradient.clone();
       }));
-    const std::string failure = failure_of([&] { torch::autograd::grad({visible[of]}, wanted, {tangent}, true, false, true); });
+    const std::string failure = failure_of([&] { gradients = torch::autograd::grad({visible[of]}, wanted, {tangent}, true, false, true); });
     for (size_t k = 0; k < visible.size(); ++k) visible[k].remove_hook(hooks[k]);
-    see(kind, of, failure.empty() ? has_gradients : refused_gradients, failure);
-    for (size_t k = 0; k < seen.size() && failure.empty(); ++k) see_tensor(kind, k, seen[k], between_exactness(), /*layout_matters=*/false);
+    if (!failure.empty()) throw std::runtime_error(failure);
+    return std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& t) { return t.defined(); }) ? Tensors() : seen;
   }
 
   Exactness between_exactness() const { return subject_.rounded ? Exactness::Rounded : Exactness::Numbers; }
@@ -279,12 +292,20 @@ class Run {
   /// A write to a part of a tensor may keep the whole history in one node. An input that is a view when it is written, and what
   /// shares its memory, has its history from its base; one that gets other sizes in place, from the caller's side of the call.
   bool decide_between(const std::string& kind, const Tensors& visible) {
-    if (call_.manner != nullptr) return !call_.manner->tangents.contains(kind);
+    has_hooks_ = false;
+    if (call_.manner != nullptr) {
+      has_hooks_ = call_.manner->tangents.contains("hooks");
+      return !call_.manner->tangents.contains(kind);
+    }
     bool parts = true;                       // of views that cannot be differentiated nothing is known
     Tensors ends = visible;
     for (size_t k = 0; k < scene_.pool.size(); ++k)
       if (written_[k]) ends.push_back(scene_.pool[k]);
-    (void)failure_of([&] { parts = writes_parts(ends); });
+    (void)failure_of([&] {
+      parts = writes_parts(ends);
+      has_hooks_ = has_hooks(visible);
+    });
+    if (has_hooks_) found_.manner.tangents["hooks"] = Tangents::None;
     if (!call_.history && !writes_views() && !shares_written_memory(visible) && !parts) return true;
     found_.manner.concessions.insert("no gradients between outputs where parts or shared memory are written");
     found_.manner.tangents[kind] = Tangents::None;
@@ -378,6 +399,7 @@ class Run {
   const Call call_;
   Tensors outputs_;
   std::vector<bool> written_;
+  bool has_hooks_ = false;                  ///< the program's own, before or behind which others run
   Observation found_;
 };
 
