@@ -12,11 +12,13 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::impl::gradient_edge;
 
-/// Brings gradients that a node of another piece computes to where its edges led. It runs when that node would have run,
-/// so that gradients are added in eager's order.
+/// Brings gradients that a node of another piece computes to where its edges led. It runs when that node
+/// would have run, so that gradients are added in eager's order.
 struct Term : torch::autograd::Node {
   using Node::Node;
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return std::move(gradients); }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    return std::move(gradients);
+  }
   std::string name() const override { return "tandem::Term"; }
 };
 
@@ -34,8 +36,11 @@ TensorMeta meta_at(const Edge& edge) {
 class Cutter {
  public:
   Cutter(Traced& traced, const Plan& plan, const Pieces& pieces)
-      : tracer_(*traced.tracer), plan_(plan), pieces_(pieces),
-        piece_of_(std::make_shared<const std::unordered_map<const torch::autograd::Node*, size_t>>(pieces.piece_of)) {}
+      : tracer_(*traced.tracer),
+        plan_(plan),
+        pieces_(pieces),
+        piece_of_(std::make_shared<const std::unordered_map<const torch::autograd::Node*, size_t>>(
+            pieces.piece_of)) {}
 
   Order run() {
     for (const PieceSource& source : pieces_.sources) add_source(source);
@@ -93,13 +98,16 @@ class Cutter {
   const Plan& plan_;
   const Pieces& pieces_;
   const std::shared_ptr<const std::unordered_map<const torch::autograd::Node*, size_t>> piece_of_;
-  std::map<std::pair<const torch::autograd::Node*, size_t>, NodePtr> terms_;   ///< by where they come from, and their piece
+  std::map<std::pair<const torch::autograd::Node*, size_t>, NodePtr>
+      terms_;  ///< by where they come from, and their piece
   Order order_;
 };
 
 }  // namespace
 
-Order cut_into_pieces(Traced& traced, const Plan& plan, const Pieces& pieces) { return Cutter(traced, plan, pieces).run(); }
+Order cut_into_pieces(Traced& traced, const Plan& plan, const Pieces& pieces) {
+  return Cutter(traced, plan, pieces).run();
+}
 
 size_t part_of(const std::vector<OrderPart>& parts, const BackwardVariant& variant) {
   for (size_t p = 0; p < parts.size(); ++p)

@@ -9,7 +9,8 @@ namespace tandem {
 using GradNode = torch::autograd::Node;
 
 void redirect(GradNode& node, size_t edge, const torch::autograd::Edge& end) {
-  // set_next_edge is for nodes that nothing leads to yet; what libtorch has counted of depths stays an upper bound.
+  // set_next_edge is for nodes that nothing leads to yet; what libtorch has counted of depths stays an upper
+  // bound.
   auto lead = [&](GradNode& from) { const_cast<torch::autograd::edge_list&>(from.next_edges())[edge] = end; };
   lead(node);
   if (GradNode* inner = stands_for(node)) lead(*inner);
@@ -24,8 +25,9 @@ void end_at_border(const Elsewhere& elsewhere, const Tensors& gradients) {
     if (piece == elsewhere.piece_of->end()) waiting.push_back(node);
     // The history of the forward itself ends at the border already.
     else if (piece->second != elsewhere.piece && !elsewhere.inputs.count(node))
-      throw UnsupportedError("a gradient that is to be differentiated in turn reads a tensor of another part of the function, "
-                             "which its forward does not lead to");
+      throw UnsupportedError(
+          "a gradient that is to be differentiated in turn reads a tensor of another part of the function, "
+          "which its forward does not lead to");
   };
   for (const at::Tensor& gradient : gradients)
     if (gradient.defined()) visit(gradient.grad_fn().get());
@@ -33,8 +35,10 @@ void end_at_border(const Elsewhere& elsewhere, const Tensors& gradients) {
     GradNode& node = *waiting.back();
     waiting.pop_back();
     for (size_t e = 0; e < node.num_outputs(); ++e) {
-      if (auto end = elsewhere.ends.find(node.next_edge(e)); end != elsewhere.ends.end()) redirect(node, e, end->second);
-      else visit(node.next_edge(e).function.get());
+      if (auto end = elsewhere.ends.find(node.next_edge(e)); end != elsewhere.ends.end())
+        redirect(node, e, end->second);
+      else
+        visit(node.next_edge(e).function.get());
     }
   }
 }

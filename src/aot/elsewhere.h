@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-/// A saved tensor that another piece made leads there by its own history, wherever it is used again. So does one at which
-/// the history is cut, to the caller's.
+/// A saved tensor that another piece made leads there by its own history, wherever it is used again. So does
+/// one at which the history is cut, to the caller's.
 struct Elsewhere {
   /// Where such an edge has to end instead.
   std::unordered_map<torch::autograd::Edge, torch::autograd::Edge> ends;
@@ -20,7 +20,8 @@ struct Elsewhere {
   std::unordered_set<const torch::autograd::Node*> inputs;
 };
 
-/// Ends the histories of `gradients` at the border of their piece; throws UnsupportedError where one goes on elsewhere.
+/// Ends the histories of `gradients` at the border of their piece; throws UnsupportedError where one goes on
+/// elsewhere.
 void end_at_border(const Elsewhere& elsewhere, const Tensors& gradients);
 
 /// Puts `end` into the place of an edge, also in nodes that a node stands for.

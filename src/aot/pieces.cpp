@@ -33,12 +33,18 @@ class Groups {
 
 class Finder {
  public:
-  Finder(const Traced& traced, const Plan& plan) : traced_(traced), plan_(plan), roots_(roots_of(plan)), visible_(visible_points(traced, plan)), nodes_(nodes_in_order(roots_)) {
+  Finder(const Traced& traced, const Plan& plan)
+      : traced_(traced),
+        plan_(plan),
+        roots_(roots_of(plan)),
+        visible_(visible_points(traced, plan)),
+        nodes_(nodes_in_order(roots_)) {
     for (const at::Tensor& root : roots_) ends_of_roots_.push_back(gradient_edge(root));
     for (size_t i : plan.gradient_inputs) ends_of_inputs_.push_back(end_of(traced.tracer->inputs()[i].leaf));
     for (size_t n = 0; n < nodes_.size(); ++n) numbers_.emplace(nodes_[n], n);
     for (const Edge& end : ends_of_roots_)
-      if (numbers_.try_emplace(end.function.get(), nodes_.size()).second) nodes_.push_back(end.function.get());
+      if (numbers_.try_emplace(end.function.get(), nodes_.size()).second)
+        nodes_.push_back(end.function.get());
   }
 
   Pieces run() {
@@ -73,30 +79,36 @@ class Finder {
     return number_of_root(size_t(std::find(results.begin(), results.end(), base) - results.begin()));
   }
 
-  /// How many cuts lie before a node on the longest way to it; nodes that only a cut leads to are the caller's own.
+  /// How many cuts lie before a node on the longest way to it; nodes that only a cut leads to are the
+  /// caller's own.
   void find_depths() {
     depths_.assign(nodes_.size(), std::nullopt);
-    auto deepen = [this](size_t node, size_t depth) { depths_[node] = std::max(depths_[node].value_or(0), depth); };
+    auto deepen = [this](size_t node, size_t depth) {
+      depths_[node] = std::max(depths_[node].value_or(0), depth);
+    };
     for (size_t s = 0; s < roots_.size(); ++s) deepen(number_of_root(s), 0);
     for (size_t n = 0; n < nodes_.size(); ++n) {
       if (!depths_[n]) continue;
       for (const Edge& edge : nodes_[n]->next_edges()) {
         if (!edge.function) continue;
         const auto cut = cuts_.find(edge);
-        if (cut == cuts_.end()) deepen(numbers_.at(edge.function.get()), *depths_[n]);
-        else deepen(landing(cut->second), *depths_[n] + 1);
+        if (cut == cuts_.end())
+          deepen(numbers_.at(edge.function.get()), *depths_[n]);
+        else
+          deepen(landing(cut->second), *depths_[n] + 1);
       }
     }
   }
 
-  /// A write to a part of a tensor gives the others that share its memory new histories, which what was saved of them may
-  /// lead to in whatever piece. And a view may have another history than it had.
+  /// A write to a part of a tensor gives the others that share its memory new histories, which what was saved
+  /// of them may lead to in whatever piece. And a view may have another history than it had.
   bool can_be_cut() const {
     for (size_t n = 0; n < nodes_.size(); ++n) {
       if (!depths_[n]) continue;
       if (dynamic_cast<const torch::autograd::CopySlices*>(nodes_[n])) return false;
       for (const Edge& edge : nodes_[n]->next_edges())
-        if (auto cut = cuts_.find(edge); cut != cuts_.end() && *depths_[landing(cut->second)] <= *depths_[n]) return false;
+        if (auto cut = cuts_.find(edge); cut != cuts_.end() && *depths_[landing(cut->second)] <= *depths_[n])
+          return false;
     }
     return true;
   }
@@ -105,7 +117,8 @@ class Finder {
     return cuts_.count(edge) || depths_[numbers_.at(edge.function.get())] != depths_[from];
   }
 
-  /// Pieces of one depth share neither nodes nor places that they lead to: there gradients are added in eager's order.
+  /// Pieces of one depth share neither nodes nor places that they lead to: there gradients are added in
+  /// eager's order.
   void find_groups() {
     groups_.emplace(nodes_.size());
     std::map<std::pair<size_t, const GradNode*>, size_t> leads_to;
@@ -113,29 +126,34 @@ class Finder {
       if (!depths_[n]) continue;
       for (const Edge& edge : nodes_[n]->next_edges()) {
         if (!edge.function) continue;
-        if (!crosses(n, edge)) groups_->join(n, numbers_.at(edge.function.get()));
-        else groups_->join(n, leads_to.try_emplace({*depths_[n], edge.function.get()}, n).first->second);
+        if (!crosses(n, edge))
+          groups_->join(n, numbers_.at(edge.function.get()));
+        else
+          groups_->join(n, leads_to.try_emplace({*depths_[n], edge.function.get()}, n).first->second);
       }
     }
   }
 
   void number_pieces() {
-    std::vector<std::pair<size_t, size_t>> firsts;   // depth, first source
+    std::vector<std::pair<size_t, size_t>> firsts;  // depth, first source
     std::unordered_map<size_t, size_t> seen;
     for (size_t s = 0; s < roots_.size(); ++s) {
       const size_t node = number_of_root(s);
       if (seen.try_emplace(groups_->of(node), s).second) firsts.emplace_back(*depths_[node], s);
     }
-    std::stable_sort(firsts.begin(), firsts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::stable_sort(firsts.begin(), firsts.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
     std::unordered_map<size_t, size_t> piece_of_group;
-    for (const auto& [depth, source] : firsts) piece_of_group.emplace(groups_->of(number_of_root(source)), piece_of_group.size());
+    for (const auto& [depth, source] : firsts)
+      piece_of_group.emplace(groups_->of(number_of_root(source)), piece_of_group.size());
     for (size_t n = 0; n < nodes_.size(); ++n)
       if (depths_[n]) found_.piece_of.emplace(nodes_[n], piece_of_group.at(groups_->of(n)));
     found_.all.resize(firsts.size());
     for (const GradNode* node : nodes_)
       if (found_.piece_of.count(node)) note_crossings(*node);
     for (size_t i = 0; i < plan_.gradient_inputs.size(); ++i)
-      if (auto piece = found_.piece_of.find(ends_of_inputs_[i].function.get()); piece != found_.piece_of.end())
+      if (auto piece = found_.piece_of.find(ends_of_inputs_[i].function.get());
+          piece != found_.piece_of.end())
         found_.all[piece->second].inputs.push_back(i);
   }
 
@@ -146,9 +164,10 @@ class Finder {
       if (!edge.function || !crosses(numbers_.at(&node), edge)) continue;
       const auto cut = cuts_.find(edge);
       // The source of a term gets its number when the sources are listed.
-      const PieceTarget target = cut != cuts_.end() ? cut->second : PieceTarget{PieceTarget::Kind::Source, no_source};
+      const PieceTarget target =
+          cut != cuts_.end() ? cut->second : PieceTarget{PieceTarget::Kind::Source, no_source};
       found_.all[piece].crossings.push_back(found_.crossings.size());
-      found_.crossings.push_back({const_cast<GradNode&>(node).getptr(), e, edge, piece, target});
+      found_.crossings.push_back({const_cast<GradNode&>(node).getptr(), e, edge, target});
     }
   }
 
@@ -163,9 +182,11 @@ class Finder {
   void list_beyond(Piece& piece) {
     std::unordered_set<Edge> crossed;
     for (size_t c : piece.crossings)
-      if (crossed.insert(found_.crossings[c].to).second && !is_end(found_.crossings[c].to)) piece.points.push_back(c);
+      if (crossed.insert(found_.crossings[c].to).second && !is_end(found_.crossings[c].to))
+        piece.points.push_back(c);
     for (size_t i = 0; i < plan_.gradient_inputs.size(); ++i)
-      if (ends_of_inputs_[i].is_valid() && (crossed.count(ends_of_inputs_[i]) || !found_.piece_of.count(ends_of_inputs_[i].function.get())))
+      if (ends_of_inputs_[i].is_valid() &&
+          (crossed.count(ends_of_inputs_[i]) || !found_.piece_of.count(ends_of_inputs_[i].function.get())))
         piece.beyond.push_back({PieceTarget::Kind::Input, plan_.gradient_inputs[i]});
     for (size_t c : piece.points) piece.beyond.push_back(found_.crossings[c].target);
   }
@@ -178,10 +199,12 @@ class Finder {
       for (size_t s = first; s < end; ++s) {
         if (found_.piece_of.at(ends_of_roots_[s].function.get()) != p) continue;
         for (Crossing& crossing : found_.crossings)
-          if (cuts_.count(crossing.to) && crossing.target.kind == PieceTarget::Kind::Source && cuts_.at(crossing.to).index == s)
+          if (cuts_.count(crossing.to) && crossing.target.kind == PieceTarget::Kind::Source &&
+              cuts_.at(crossing.to).index == s)
             crossing.target.index = sources.size();
         const auto cut = cuts_.find(ends_of_roots_[s]);
-        if (cut != cuts_.end() && cut->second.kind == PieceTarget::Kind::Source) piece.own.push_back(sources.size());
+        if (cut != cuts_.end() && cut->second.kind == PieceTarget::Kind::Source)
+          piece.own.push_back(sources.size());
         sources.push_back({kind, s});
       }
     };
@@ -198,14 +221,16 @@ class Finder {
 
   /// Views that pieces lead to are made before these pieces, all others in the end.
   void order_output_steps() {
-    const bool lead_to_views = std::any_of(found_.crossings.begin(), found_.crossings.end(), [](const Crossing& crossing) {
-      return crossing.target.kind == PieceTarget::Kind::Output;
-    });
-    for (const OutputStep& step : plan_.output_steps) (lead_to_views ? steps_with(step.output) : found_.last_steps).push_back(step);
+    const bool lead_to_views = std::any_of(
+        found_.crossings.begin(), found_.crossings.end(),
+        [](const Crossing& crossing) { return crossing.target.kind == PieceTarget::Kind::Output; });
+    for (const OutputStep& step : plan_.output_steps)
+      (lead_to_views ? steps_with(step.output) : found_.last_steps).push_back(step);
     for (size_t s = 0; s < found_.sources.size(); ++s) {
       if (found_.sources[s].kind != PieceSource::Kind::View) continue;
       for (size_t o = 0; o < traced_.outputs.size(); ++o)
-        if (traced_.outputs[o].is_same(roots_[found_.sources[s].index])) found_.piece_of_output.emplace(o, piece_of_source(s));
+        if (traced_.outputs[o].is_same(roots_[found_.sources[s].index]))
+          found_.piece_of_output.emplace(o, piece_of_source(s));
     }
   }
 
@@ -213,8 +238,10 @@ class Finder {
     const OutputRole& role = plan_.contract.outputs[output];
     const bool is_of_result = role.source == OutputSource::Fresh || role.source == OutputSource::ViewOfOutput;
     const auto& results = plan_.differentiable;
-    if (const auto result = std::find(results.begin(), results.end(), role.base); is_of_result && result != results.end())
-      return found_.all[found_.piece_of.at(ends_of_roots_[size_t(result - results.begin())].function.get())].output_steps;
+    if (const auto result = std::find(results.begin(), results.end(), role.base);
+        is_of_result && result != results.end())
+      return found_.all[found_.piece_of.at(ends_of_roots_[size_t(result - results.begin())].function.get())]
+          .output_steps;
     return found_.last_steps;
   }
 
@@ -226,16 +253,18 @@ class Finder {
 
   /// None for an input that required no grad before it was written: gradients end at what was written.
   static Edge end_of(const at::Tensor& leaf) { return leaf.grad_fn() ? Edge() : gradient_edge(leaf); }
-  bool is_end(const Edge& edge) const { return std::find(ends_of_inputs_.begin(), ends_of_inputs_.end(), edge) != ends_of_inputs_.end(); }
+  bool is_end(const Edge& edge) const {
+    return std::find(ends_of_inputs_.begin(), ends_of_inputs_.end(), edge) != ends_of_inputs_.end();
+  }
   size_t number_of_root(size_t source) const { return numbers_.at(ends_of_roots_[source].function.get()); }
 
   static constexpr size_t no_source = size_t(-1);
 
   const Traced& traced_;
   const Plan& plan_;
-  const Tensors roots_;                              ///< what tangents arrive at
+  const Tensors roots_;  ///< what tangents arrive at
   const VisiblePoints visible_;
-  std::vector<GradNode*> nodes_;                     ///< as autograd goes through them
+  std::vector<GradNode*> nodes_;  ///< as autograd goes through them
   torch::autograd::edge_list ends_of_roots_, ends_of_inputs_;
   std::unordered_map<const GradNode*, size_t> numbers_;
   VisiblePoints cuts_;

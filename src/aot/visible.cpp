@@ -14,7 +14,9 @@ bool is_rebuilt(const OutputRole& role, const at::Tensor& output) {
 /// Whether the caller has the result itself.
 bool is_visible(const Traced& traced, const Contract& contract, size_t result) {
   const auto& outputs = contract.outputs;
-  if (std::any_of(outputs.begin(), outputs.end(), [&](const OutputRole& role) { return role.source == OutputSource::Fresh && role.base == result; }))
+  if (std::any_of(outputs.begin(), outputs.end(), [&](const OutputRole& role) {
+        return role.source == OutputSource::Fresh && role.base == result;
+      }))
     return true;
   for (size_t i = 0; i < traced.tracer->inputs().size(); ++i) {
     const InputRole& role = contract.inputs[i];
@@ -43,7 +45,8 @@ VisiblePoints visible_points(const Traced& traced, const Plan& plan) {
   const auto& results = plan.differentiable;
   for (size_t o = 0; o < outputs.size(); ++o) {
     if (!is_rebuilt(outputs[o], traced.outputs[o])) continue;
-    if (outputs[o].source == OutputSource::ViewOfOutput && std::find(results.begin(), results.end(), outputs[o].base) != results.end())
+    if (outputs[o].source == OutputSource::ViewOfOutput &&
+        std::find(results.begin(), results.end(), outputs[o].base) != results.end())
       points.emplace(gradient_edge(traced.outputs[o]), PieceTarget{PieceTarget::Kind::Output, o});
   }
   return points;

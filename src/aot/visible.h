@@ -5,16 +5,16 @@
 
 namespace tandem {
 
-/// What a caller's tensor leads to on the fakes, and where gradients for it go at a call. A `Source` is a place in
-/// `Plan::tangent_sources` here.
+/// What a caller's tensor leads to on the fakes, and where gradients for it go at a call. A `Source` is a
+/// place in `Plan::tangent_sources` here.
 using VisiblePoints = std::unordered_map<torch::autograd::Edge, PieceTarget>;
 
 /// Where tangents arrive in the history.
 Tensors roots_of(const Plan& plan);
 
-/// Outputs, and inputs that the function writes, where the caller's tensor has the history that the program gave it. An
-/// input that is a view when it is written, and views of inputs, are left out: their gradients are added up on the
-/// caller's side, in another order than eager's.
+/// Outputs, and inputs that the function writes, where the caller's tensor has the history that the program
+/// gave it. An input that is a view when it is written, and views of inputs, are left out: their gradients
+/// are added up on the caller's side, in another order than eager's.
 VisiblePoints visible_points(const Traced& traced, const Plan& plan);
 
 }  // namespace tandem

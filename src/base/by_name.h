@@ -15,7 +15,8 @@ template <class Thing>
 class ByName {
  public:
   /// `kind` is what one of them is called: register_KIND adds one.
-  ByName(std::string kind, std::map<std::string, Thing> known) : kind_(std::move(kind)), known_(std::move(known)) {}
+  ByName(std::string kind, std::map<std::string, Thing> known)
+      : kind_(std::move(kind)), known_(std::move(known)) {}
 
   /// Adds one, or replaces the one with this name.
   void add(const std::string& name, Thing thing) {
@@ -29,7 +30,8 @@ class ByName {
     if (auto found = known_.find(name); found != known_.end()) return found->second;
     std::string names;
     for (const auto& [other, thing] : known_) names += (names.empty() ? "" : ", ") + other;
-    throw Error("there is no " + kind_ + " named '" + name + "'; choose one of " + names + ", or add yours with register_" + kind_);
+    throw Error("there is no " + kind_ + " named '" + name + "'; choose one of " + names +
+                ", or add yours with register_" + kind_);
   }
 
   std::map<std::string, Thing> all() const {

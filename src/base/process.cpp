@@ -40,8 +40,10 @@ std::string read_to_end(int descriptor) {
   char buffer[4096];
   for (;;) {
     ssize_t n = read(descriptor, buffer, sizeof buffer);
-    if (n > 0) text.append(buffer, n);
-    else if (n == 0 || errno != EINTR) return text;
+    if (n > 0)
+      text.append(buffer, n);
+    else if (n == 0 || errno != EINTR)
+      return text;
   }
 }
 
@@ -54,16 +56,20 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-Finished run_program(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& environment, Errors errors) {
+Finished run_program(const std::vector<std::string>& command,
+                     const std::vector<std::pair<std::string, std::string>>& environment, Errors errors) {
   std::vector<std::string> arguments = command, lines = extended_environment(environment);
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(std::string("no pipe for a child process: ") + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(std::string("no pipe for a child process: ") + std::strerror(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  if (errors == Errors::Hidden) posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  if (errors == Errors::Hidden)
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
-  const int failed = posix_spawnp(&child, command.front().c_str(), &actions, nullptr, pointers(arguments).data(), pointers(lines).data());
+  const int failed = posix_spawnp(&child, command.front().c_str(), &actions, nullptr,
+                                  pointers(arguments).data(), pointers(lines).data());
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);
   Finished finished;

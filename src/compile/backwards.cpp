@@ -15,7 +15,8 @@
 namespace tandem {
 
 bool has_fickle_backward(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return facts(node.op).fickle_backward; });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return facts(node.op).fickle_backward; });
 }
 
 std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& graph) {
@@ -29,16 +30,21 @@ std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& gra
 }
 
 Kept Derivative::kept(size_t part) const {
-  std::shared_ptr<Kept> before = below_ ? std::make_shared<Kept>(below_->kept(part_of(below_->parts_, record_.variant))) : nullptr;
-  return {joint(), record_.halves.saved, record_.halves.forward, record_.taken, std::move(before), held_.empty() ? nullptr : &held_[part]};
+  std::shared_ptr<Kept> before =
+      below_ ? std::make_shared<Kept>(below_->kept(part_of(below_->parts_, record_.variant))) : nullptr;
+  return {joint(),       record_.halves.saved, record_.halves.forward,
+          record_.taken, std::move(before),    held_.empty() ? nullptr : &held_[part]};
 }
 
-/// Each node keeps what its own backwards read; what none of the expected ones reads is there for others of any part.
+/// Each node keeps what its own backwards read; what none of the expected ones reads is there for others of
+/// any part.
 void Derivative::find_held() {
   std::vector<size_t> all(saved_count());
   std::iota(all.begin(), all.end(), size_t(0));
   held_.assign(parts_.size(), all);
-  if (parts_.size() <= 1 || record_.halves.backward.empty() || has_fickle_backward(record_.halves.forward) || compilation_.traced.tracer->met_zeros()) return;
+  if (parts_.size() <= 1 || record_.halves.backward.empty() || has_fickle_backward(record_.halves.forward) ||
+      compilation_.traced.tracer->met_zeros())
+    return;
   std::vector<std::vector<size_t>> read;
   std::set<size_t> read_by_any;
   for (const OrderPart& part : parts_) {
@@ -46,15 +52,19 @@ void Derivative::find_held() {
     read_by_any.insert(read.back().begin(), read.back().end());
   }
   for (size_t p = 0; p < parts_.size(); ++p)
-    std::erase_if(held_[p], [&](size_t s) { return read_by_any.count(s) && !std::binary_search(read[p].begin(), read[p].end(), s); });
+    std::erase_if(held_[p], [&](size_t s) {
+      return read_by_any.count(s) && !std::binary_search(read[p].begin(), read[p].end(), s);
+    });
 }
 
 void Derivative::find_leftovers() {
   const Order& first = compilation_.first;
-  leftovers_.emplace(saving_nodes(*compilation_.traced.tracer, first.sources, first.leaves), record_.halves.backward, saved_count());
+  leftovers_.emplace(saving_nodes(*compilation_.traced.tracer, first.sources, first.leaves),
+                     record_.halves.backward, saved_count());
 }
 
-std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const std::vector<size_t>& saved, size_t part) const {
+std::vector<size_t> Derivative::given_up(const std::vector<Between>& done, const std::vector<size_t>& saved,
+                                         size_t part) const {
   return leftovers_ ? leftovers_->unreadable(done, saved, parts_[part]) : saved;
 }
 
@@ -115,13 +125,15 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
   code.variant = asked;
   const size_t number = part_of(parts_, asked);
   std::optional<PartBackward> expected;
-  if (record_.has_expected && asked == expected_of(parts_[number], record_.expected)) expected = expected_backward(number);
+  if (record_.has_expected && asked == expected_of(parts_[number], record_.expected))
+    expected = expected_backward(number);
   if (expected && expected->stands_alone) {
     code.graph = std::move(expected->graph);
     code.saved = std::move(expected->saved);
   } else {
     count("backward_variant");
-    JointGraph other = compilation_.recorded([&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
+    JointGraph other = compilation_.recorded(
+        [&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
     Extracted extracted = extract_backward(with_passes(std::move(other.joint)), kept(number));
     code.graph = std::move(extracted.joint.graph);
     code.saved = std::move(extracted.saved);

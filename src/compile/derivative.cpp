@@ -137,13 +137,17 @@ CodePlace Derivative::forward_place() const {
 CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t variant) const {
   CodePlace place{.stage = Stage::Backward, .order = number_, .variant = variant, .first_tangent = saved.size()};
   const std::vector<size_t> stay = forward_place().static_inputs;
-  const auto& inputs = record_.halves.forward.inputs();
   for (size_t i = 0; i < saved.size(); ++i) {
-    const auto itself = std::find(inputs.begin(), inputs.end(), record_.halves.saved[saved[i]]);
-    if (itself != inputs.end() && std::find(stay.begin(), stay.end(), size_t(itself - inputs.begin())) != stay.end()) place.static_inputs.push_back(i);
-    const auto holders = std::count_if(held_.begin(), held_.end(), [&](const auto& held) { return std::binary_search(held.begin(), held.end(), saved[i]); });
-    if (holders <= 1 && std::none_of(shared_versions.begin(), shared_versions.end(), [&](const SharedVersion& shared) { return shared.saved == saved[i]; }))
-      place.donated_inputs.push_back(i);
+    const auto shared = std::find_if(shared_versions.begin(), shared_versions.end(),
+                                     [&](const SharedVersion& s) { return s.saved == saved[i]; });
+    const bool is_shared = shared != shared_versions.end();
+    // A view of what stays where it is stays there as well.
+    if (is_shared && shared->of_input && std::find(stay.begin(), stay.end(), shared->owner) != stay.end())
+      place.static_inputs.push_back(i);
+    const auto holders = std::count_if(held_.begin(), held_.end(), [&](const auto& held) {
+      return std::binary_search(held.begin(), held.end(), saved[i]);
+    });
+    if (holders <= 1 && !is_shared) place.donated_inputs.push_back(i);
   }
   return place;
 }

@@ -14,7 +14,8 @@ PartBackward backward_of(const OrderPart& part, const Partition& halves) {
   const auto first_output = outputs.begin() + int64_t(part.first_leaf);
   made.graph.set_outputs({first_output, first_output + int64_t(part.leaves)});
   made.graph = eliminate_dead_code(std::move(made.graph));
-  for (const Node& node : made.graph.nodes()) made.stands_alone = made.stands_alone && !facts(node.op).side_effect && !draws_live(node);
+  for (const Node& node : made.graph.nodes())
+    made.stands_alone = made.stands_alone && !facts(node.op).side_effect && !draws_live(node);
 
   const std::vector<int32_t> reads = read_counts(made.graph);
   const size_t saved = halves.saved.size(), first_tangent = saved + part.first_source;

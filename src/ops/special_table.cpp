@@ -25,7 +25,8 @@ static const FactRow special_table[] = {
     {"aten::index_put_", Other, 2, MixesDevices},
     {"aten::_index_put_impl", Other, 2, MixesDevices},
     {"aten::_index_put_impl_", Other, 2, MixesDevices},
-    // Results known from data alone: some versions of libtorch lack the tag on these, and composites have none.
+    // Results known from data alone: some versions of libtorch lack the tag on these, and composites have
+    // none.
     {"aten::is_nonzero", Other, 1, DataDependent},
     {"aten::item", Other, 1, DataDependent},
     {"aten::_unique", Other, 1, DataDependent},

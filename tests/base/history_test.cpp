@@ -24,7 +24,8 @@ TEST(History, HooksOfEverySortAreSeen) {
 
 TEST(History, AHookOnAGatheredGradientIsTheUsersCode) {
   at::Tensor x = leaf(), y = leaf();
-  const auto plain = torch::autograd::impl::grad_accumulator(y), hooked = torch::autograd::impl::grad_accumulator(x);
+  const auto plain = torch::autograd::impl::grad_accumulator(y),
+             hooked = torch::autograd::impl::grad_accumulator(x);
   torch::autograd::impl::set_post_acc_grad_hooks(x, std::make_unique<Nothing>());
   EXPECT_FALSE(has_hooks(*plain));
   EXPECT_FALSE(runs_own_code(*plain));

@@ -18,10 +18,14 @@ Tensors gradients(const Callable& f) {
   at::Tensor a = torch::randn({3, 3}).requires_grad_(), b = torch::randn({3, 3}).requires_grad_();
   const Tensors out = f({a, b});
   Tensors found = torch::autograd::grad({out[1]}, {a, b, out[0]}, {}, /*retain_graph=*/true);
-  Tensors twice = torch::autograd::grad({out[1]}, {a, out[0]}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+  Tensors twice =
+      torch::autograd::grad({out[1]}, {a, out[0]}, {}, /*retain_graph=*/true, /*create_graph=*/true);
   for (const at::Tensor& once : twice) found.push_back(once.detach());
-  for (const at::Tensor& second : torch::autograd::grad({twice[0].square().sum() + twice[1].sin().sum()}, {a, b, out[0]}, {}, true)) found.push_back(second);
-  for (const at::Tensor& of_logits : torch::autograd::grad({out[0].exp().sum()}, {a, b})) found.push_back(of_logits);
+  for (const at::Tensor& second :
+       torch::autograd::grad({twice[0].square().sum() + twice[1].sin().sum()}, {a, b, out[0]}, {}, true))
+    found.push_back(second);
+  for (const at::Tensor& of_logits : torch::autograd::grad({out[0].exp().sum()}, {a, b}))
+    found.push_back(of_logits);
   return found;
 }
 
@@ -33,7 +37,8 @@ TEST(Pieces, AreFoundAgain) {
   for (int run = 0; run < 2; ++run) {
     reset();
     const Compiled fast(Callable(logits_and_loss), options);
-    const uint64_t hits = test::counter("cache_hit"), compiled = test::counter("compile_backward") + test::counter("compile_higher_order");
+    const uint64_t hits = test::counter("cache_hit"),
+                   compiled = test::counter("compile_backward") + test::counter("compile_higher_order");
     found.push_back(gradients([&](const Tensors& in) { return fast(in); }));
     EXPECT_EQ(test::counter("cache_hit") - hits, run);
     if (run == 1) {
