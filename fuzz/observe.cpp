@@ -255,19 +255,28 @@ class Run {
     }
   }
 
-  /// Eager may fail in other results of an operator than those that are asked for, where compiled code has nothing to do.
+  /// Where eager refuses, compiled code must, or have no gradient at all: eager may fail in other results of an operator
+  /// than those that are asked for.
   void see_where_eager_answers(const std::string& kind, size_t of, const std::function<Tensors()>& ask) {
     const std::string turn = kind + " " + std::to_string(of);
-    if (call_.manner != nullptr && call_.manner->tangents.contains(turn)) return;
+    const auto* eagers = call_.manner != nullptr ? &call_.manner->tangents : nullptr;
+    const auto decided = eagers ? eagers->find(turn) : std::map<std::string, Tangents>::const_iterator();
+    const bool is_decided = eagers && decided != eagers->end();
+    if (is_decided && decided->second == Tangents::None) return;
     Tensors found;
     const std::string failure = failure_of([&] { found = ask(); });
-    if (call_.manner == nullptr && (!failure.empty() || found.empty())) {
+    const bool has_none = std::none_of(found.begin(), found.end(), [](const at::Tensor& t) { return t.defined(); });
+    if (!eagers && failure.empty() && found.empty()) {
       found_.manner.tangents[turn] = Tangents::None;
-      if (!failure.empty()) found_.manner.concessions.insert("eager fails between outputs");
       return;
     }
-    see(kind, of, failure.empty() ? has_gradients : refused_gradients, failure);
-    for (size_t k = 0; k < found.size(); ++k) see_tensor(kind, k, found[k], between_exactness(), /*layout_matters=*/false);
+    if (!eagers && !failure.empty()) {
+      found_.manner.tangents[turn] = Tangents::OneByOne;
+      found_.manner.concessions.insert("eager fails between outputs");
+    }
+    const bool refuses = !failure.empty() || (is_decided && has_none);
+    see(kind, of, refuses ? refused_gradients : has_gradients, failure);
+    for (size_t k = 0; k < found.size() && !refuses; ++k) see_tensor(kind, k, found[k], between_exactness(), /*layout_matters=*/false);
   }
 
   /// Nothing where the output leads to no leaf.
