@@ -14,7 +14,8 @@ namespace tandem::bench {
 
 namespace {
 
-/// How a model and its inputs arrive on the device: floating-point parameters, buffers and inputs in `dtype`, 4-d ones in `format`.
+/// How a model and its inputs arrive on the device: floating-point parameters, buffers and inputs in `dtype`,
+/// 4-d ones in `format`.
 struct Placement {
   c10::Device device = c10::kCPU;
   at::ScalarType dtype = at::kFloat;
@@ -27,12 +28,15 @@ struct Placement {
 };
 
 template <class Impl, size_t... I>
-Benchmark bind(std::string name, std::shared_ptr<Impl> model, std::array<at::Tensor, sizeof...(I)> inputs, std::index_sequence<I...>) {
-  return {std::move(name), model, Tensors(inputs.begin(), inputs.end()), [model](const Tensors& in) { return model->forward(in[I]...); }};
+Benchmark bind(std::string name, std::shared_ptr<Impl> model, std::array<at::Tensor, sizeof...(I)> inputs,
+               std::index_sequence<I...>) {
+  return {std::move(name), model, Tensors(inputs.begin(), inputs.end()),
+          [model](const Tensors& in) { return model->forward(in[I]...); }};
 }
 
 template <class Impl, size_t count>
-Benchmark place(std::string name, std::shared_ptr<Impl> model, std::array<at::Tensor, count> inputs, const Placement& placement) {
+Benchmark place(std::string name, std::shared_ptr<Impl> model, std::array<at::Tensor, count> inputs,
+                const Placement& placement) {
   for (at::Tensor& parameter : model->parameters()) parameter.set_data(placement(parameter.data()));
   for (at::Tensor& buffer : model->buffers()) buffer.set_data(placement(buffer));
   for (at::Tensor& input : inputs) input = placement(input);
@@ -40,10 +44,13 @@ Benchmark place(std::string name, std::shared_ptr<Impl> model, std::array<at::Te
   return bind(std::move(name), std::move(model), std::move(inputs), std::make_index_sequence<count>{});
 }
 
-at::Tensor integers(int64_t below, at::IntArrayRef sizes) { return torch::randint(below, sizes, torch::kLong); }
+at::Tensor integers(int64_t below, at::IntArrayRef sizes) {
+  return torch::randint(below, sizes, torch::kLong);
+}
 
 Benchmark make_chain(c10::Device device, int64_t) {
-  return place("chain", std::make_shared<Chain>(), std::array{torch::randn({device.is_cuda() ? 65536 : 8192, 1024})}, {device});
+  return place("chain", std::make_shared<Chain>(),
+               std::array{torch::randn({device.is_cuda() ? 65536 : 8192, 1024})}, {device});
 }
 
 Benchmark make_mlp(c10::Device device, int64_t) {
@@ -67,7 +74,8 @@ Benchmark make_resnet(c10::Device device, int64_t) {
   const int64_t batch = device.is_cuda() ? 64 : 8, side = device.is_cuda() ? 224 : 64;
   auto model = std::make_shared<ResNet18>();
   at::Tensor images = torch::randn({batch, 3, side, side}), labels = integers(1000, {batch});
-  return place("resnet", model, std::array{images, labels}, {device, device.is_cuda() ? at::kBFloat16 : at::kFloat, at::MemoryFormat::ChannelsLast});
+  return place("resnet", model, std::array{images, labels},
+               {device, device.is_cuda() ? at::kBFloat16 : at::kFloat, at::MemoryFormat::ChannelsLast});
 }
 
 Benchmark make_lstm(c10::Device device, int64_t) {
@@ -77,13 +85,15 @@ Benchmark make_lstm(c10::Device device, int64_t) {
 Benchmark make_schnet(c10::Device device, int64_t) {
   const int64_t atoms = device.is_cuda() ? 128 : 48;
   auto model = std::make_shared<SchNet>();
-  at::Tensor kinds = integers(20, {atoms}), positions = torch::rand({atoms, 3}) * 8, forces = torch::randn({atoms, 3});
+  at::Tensor kinds = integers(20, {atoms}), positions = torch::rand({atoms, 3}) * 8,
+             forces = torch::randn({atoms, 3});
   return place("schnet", model, std::array{kinds, positions, torch::zeros({}), forces}, {device});
 }
 
 using Maker = Benchmark (*)(c10::Device, int64_t layers);
 const std::vector<std::pair<std::string, Maker>> makers = {
-    {"chain", make_chain}, {"mlp", make_mlp}, {"gpt", make_default_gpt}, {"resnet", make_resnet}, {"lstm", make_lstm}, {"schnet", make_schnet},
+    {"chain", make_chain},   {"mlp", make_mlp},   {"gpt", make_default_gpt},
+    {"resnet", make_resnet}, {"lstm", make_lstm}, {"schnet", make_schnet},
 };
 
 void require(c10::Device device) {

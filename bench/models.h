@@ -1,4 +1,5 @@
-/// The models that Tandem is measured on, with their inputs; bench/torch_models.py has the same ones in Python.
+/// The models that Tandem is measured on, with their inputs; bench/torch_models.py has the same ones in
+/// Python.
 #pragma once
 
 #include <tandem/graph.h>
@@ -22,7 +23,8 @@ struct Benchmark {
 
 std::vector<std::string> model_names();
 
-/// One of `model_names()` in the size and dtype its device is measured with; equal seeds give equal weights and inputs. `layers` changes the depth of gpt; 0 keeps it.
+/// One of `model_names()` in the size and dtype its device is measured with; equal seeds give equal weights
+/// and inputs. `layers` changes the depth of gpt; 0 keeps it.
 Benchmark make_benchmark(const std::string& name, c10::Device device, int64_t layers = 0, uint64_t seed = 0);
 
 struct GptShape {

@@ -69,12 +69,15 @@ GptBlock::GptBlock(const GptShape& shape)
       up(register_module("up", Linear(shape.width, 4 * shape.width))),
       down(register_module("down", Linear(4 * shape.width, shape.width))) {}
 
-at::Tensor GptBlock::drop(const at::Tensor& x) const { return dropout > 0 ? at::dropout(x, dropout, is_training()) : x; }
+at::Tensor GptBlock::drop(const at::Tensor& x) const {
+  return dropout > 0 ? at::dropout(x, dropout, is_training()) : x;
+}
 
 at::Tensor GptBlock::attend(const at::Tensor& x) {
   const int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
   auto parts = qkv(x).view({batch, length, 3, heads, width / heads}).permute({2, 0, 3, 1, 4}).unbind(0);
-  at::Tensor attended = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, /*is_causal=*/true);
+  at::Tensor attended =
+      at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, /*is_causal=*/true);
   return project(attended.transpose(1, 2).reshape({batch, length, width}));
 }
 
@@ -89,13 +92,16 @@ Gpt::Gpt(const GptShape& shape)
       position(register_module("position", Embedding(shape.context, shape.width))),
       norm(nullptr),
       head(nullptr) {
-  for (int64_t i = 0; i < shape.layers; ++i) blocks.push_back(register_module(numbered("block", i), std::make_shared<GptBlock>(shape)));
+  for (int64_t i = 0; i < shape.layers; ++i)
+    blocks.push_back(register_module(numbered("block", i), std::make_shared<GptBlock>(shape)));
   norm = register_module("norm", layer_norm(shape.width));
   head = register_module("head", Linear(LinearOptions(shape.width, shape.vocabulary).bias(false)));
 }
 
 at::Tensor Gpt::forward(const at::Tensor& tokens, const at::Tensor& targets) {
-  at::Tensor x = token(tokens) + position(torch::arange(tokens.size(1), torch::TensorOptions(torch::kLong).device(tokens.device())));
+  at::Tensor x =
+      token(tokens) +
+      position(torch::arange(tokens.size(1), torch::TensorOptions(torch::kLong).device(tokens.device())));
   if (dropout > 0) x = at::dropout(x, dropout, is_training());
   for (auto& block : blocks) x = block->forward(x);
   at::Tensor logits = head(norm(x));
@@ -118,11 +124,15 @@ at::Tensor ResidualBlock::forward(const at::Tensor& x) {
 }
 
 ResNet18::ResNet18()
-    : stem(register_module("stem", convolution(3, 64, 7, 2, 3))), stem_norm(register_module("stem_norm", BatchNorm2d(64))), classifier(nullptr) {
+    : stem(register_module("stem", convolution(3, 64, 7, 2, 3))),
+      stem_norm(register_module("stem_norm", BatchNorm2d(64))),
+      classifier(nullptr) {
   int64_t in = 64;
   for (int64_t out : {64, 128, 256, 512}) {
-    body.push_back(register_module(numbered("block", body.size()), std::make_shared<ResidualBlock>(in, out, in == out ? 1 : 2)));
-    body.push_back(register_module(numbered("block", body.size()), std::make_shared<ResidualBlock>(out, out, 1)));
+    body.push_back(register_module(numbered("block", body.size()),
+                                   std::make_shared<ResidualBlock>(in, out, in == out ? 1 : 2)));
+    body.push_back(
+        register_module(numbered("block", body.size()), std::make_shared<ResidualBlock>(out, out, 1)));
     in = out;
   }
   classifier = register_module("classifier", Linear(512, 1000));
@@ -135,7 +145,8 @@ at::Tensor ResNet18::forward(const at::Tensor& images, const at::Tensor& labels)
 }
 
 Lstm::Lstm(int64_t width)
-    : input(register_module("input", Linear(width, 4 * width))), hidden(register_module("hidden", Linear(width, 4 * width))) {}
+    : input(register_module("input", Linear(width, 4 * width))),
+      hidden(register_module("hidden", Linear(width, 4 * width))) {}
 
 at::Tensor Lstm::forward(const at::Tensor& x) {
   at::Tensor h = torch::zeros_like(x[0]), c = h;
@@ -148,15 +159,19 @@ at::Tensor Lstm::forward(const at::Tensor& x) {
 }
 
 SoftplusPair::SoftplusPair(int64_t in, int64_t hidden, int64_t out)
-    : first(register_module("first", Linear(in, hidden))), second(register_module("second", Linear(hidden, out))) {}
+    : first(register_module("first", Linear(in, hidden))),
+      second(register_module("second", Linear(hidden, out))) {}
 
 at::Tensor SoftplusPair::forward(const at::Tensor& x) { return second(at::softplus(first(x))); }
 
 SchNet::SchNet(int64_t width, int64_t radial, int64_t layers)
-    : embedding(register_module("embedding", Embedding(20, width))), centres(register_buffer("centres", at::linspace(0, 6, radial))) {
+    : embedding(register_module("embedding", Embedding(20, width))),
+      centres(register_buffer("centres", at::linspace(0, 6, radial))) {
   for (int64_t i = 0; i < layers; ++i) {
-    filters.push_back(register_module(numbered("filter", i), std::make_shared<SoftplusPair>(radial, width, width)));
-    updates.push_back(register_module(numbered("update", i), std::make_shared<SoftplusPair>(width, width, width)));
+    filters.push_back(
+        register_module(numbered("filter", i), std::make_shared<SoftplusPair>(radial, width, width)));
+    updates.push_back(
+        register_module(numbered("update", i), std::make_shared<SoftplusPair>(width, width, width)));
   }
   readout = register_module("readout", std::make_shared<SoftplusPair>(width, width / 2, 1));
 }
@@ -174,7 +189,8 @@ at::Tensor SchNet::energy(const at::Tensor& kinds, const at::Tensor& positions) 
   return readout->forward(x).sum();
 }
 
-at::Tensor SchNet::forward(const at::Tensor& kinds, const at::Tensor& positions, const at::Tensor& energy_wanted, const at::Tensor& forces_wanted) {
+at::Tensor SchNet::forward(const at::Tensor& kinds, const at::Tensor& positions,
+                           const at::Tensor& energy_wanted, const at::Tensor& forces_wanted) {
   at::Tensor moved = positions.detach().requires_grad_();
   at::Tensor found = energy(kinds, moved);
   at::Tensor forces = -torch::autograd::grad({found}, {moved}, {}, std::nullopt, /*create_graph=*/true)[0];

@@ -91,7 +91,8 @@ struct SoftplusPair : torch::nn::Module {
 struct SchNet : torch::nn::Module {
   explicit SchNet(int64_t width = 64, int64_t radial = 32, int64_t layers = 3);
   at::Tensor energy(const at::Tensor& kinds, const at::Tensor& positions);
-  at::Tensor forward(const at::Tensor& kinds, const at::Tensor& positions, const at::Tensor& energy_wanted, const at::Tensor& forces_wanted);
+  at::Tensor forward(const at::Tensor& kinds, const at::Tensor& positions, const at::Tensor& energy_wanted,
+                     const at::Tensor& forces_wanted);
 
   torch::nn::Embedding embedding;
   at::Tensor centres;

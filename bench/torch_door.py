@@ -1,9 +1,12 @@
-"""What compiling from Python costs: the first call of gpt in a fresh process, and recording one node. Prints one JSON object.
+"""What compiling from Python costs: the first call of gpt in a fresh process, and recording one node.
+Prints one JSON object.
 
-`first_ratio` is the median over pairs of fresh processes, eager and compiled in turn: the first step (forward and backward) through tandem.compile over the
-first eager one. `record_adds` is the time to record one node of the 12-layer gpt, forward and backward, in one-element eager adds. `check_us` is what a call
-spends on its arguments and on what is around, for a plain function with a global and an object; `gpt_check_us` that for the 12-layer gpt, `gpt_check_share` that
-after a walk over 64 MB, which empties the caches, over the eager forward.
+`first_ratio` is the median over pairs of fresh processes, eager and compiled in turn: the first step
+(forward and backward) through tandem.compile over the first eager one. `record_adds` is the time to record
+one node of the 12-layer gpt, forward and backward, in one-element eager adds. `check_us` is what a call
+spends on its arguments and on what is around, for a plain function with a global and an object;
+`gpt_check_us` that for the 12-layer gpt, `gpt_check_share` that after a walk over 64 MB, which empties the
+caches, over the eager forward.
 """
 
 import argparse
@@ -31,7 +34,14 @@ def first_step(kind):
 
 
 def first_step_in_fresh_process(kind, threads):
-    command = [sys.executable, str(pathlib.Path(__file__).resolve()), "--first", kind, "--threads", str(threads)]
+    command = [
+        sys.executable,
+        str(pathlib.Path(__file__).resolve()),
+        "--first",
+        kind,
+        "--threads",
+        str(threads),
+    ]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -93,16 +103,27 @@ def main():
     if options.first:
         print(first_step(options.first))
         return
-    pairs = [[first_step_in_fresh_process(kind, options.threads) for kind in ("eager", "compiled")] for _ in range(options.pairs)]
+    pairs = [
+        [first_step_in_fresh_process(kind, options.threads) for kind in ("eager", "compiled")]
+        for _ in range(options.pairs)
+    ]
     adds = [eager_add_us() for _ in range(5)]
     record_us_per_node()
     records = [record_us_per_node() for _ in range(7)]
     add, record = statistics.median(adds), statistics.median(records)
-    print(json.dumps({
-        "eager_first_s": statistics.median(eager for eager, _ in pairs), "first_s": statistics.median(compiled for _, compiled in pairs),
-        "first_ratio": statistics.median(compiled / eager for eager, compiled in pairs), "eager_add_us": add, "record_us_per_node": record,
-        "record_adds": record / add, **checks(),
-    }))
+    print(
+        json.dumps(
+            {
+                "eager_first_s": statistics.median(eager for eager, _ in pairs),
+                "first_s": statistics.median(compiled for _, compiled in pairs),
+                "first_ratio": statistics.median(compiled / eager for eager, compiled in pairs),
+                "eager_add_us": add,
+                "record_us_per_node": record,
+                "record_adds": record / add,
+                **checks(),
+            }
+        )
+    )
 
 
 main()

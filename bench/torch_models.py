@@ -95,7 +95,10 @@ class ResNet18(nn.Module):
         self.stem, self.stem_norm = convolution(3, 64, 7, 2, 3), nn.BatchNorm2d(64)
         blocks, width = [], 64
         for outputs in (64, 128, 256, 512):
-            blocks += [ResidualBlock(width, outputs, 1 if width == outputs else 2), ResidualBlock(outputs, outputs, 1)]
+            blocks += [
+                ResidualBlock(width, outputs, 1 if width == outputs else 2),
+                ResidualBlock(outputs, outputs, 1),
+            ]
             width = outputs
         self.body = nn.Sequential(*blocks)
         self.classifier = nn.Linear(512, 1000)
@@ -160,7 +163,9 @@ def make_mlp(cuda, layers):
 
 
 def make_gpt(cuda, layers):
-    depth, width, heads, vocabulary, context, batch = (12, 768, 12, 50304, 512, 8) if cuda else (4, 256, 4, 8192, 128, 4)
+    depth, width, heads, vocabulary, context, batch = (
+        (12, 768, 12, 50304, 512, 8) if cuda else (4, 256, 4, 8192, 128, 4)
+    )
     model = Gpt(layers or depth, width, heads, vocabulary, context)
     tokens, targets = (torch.randint(vocabulary, (batch, context)) for _ in range(2))
     return (model.bfloat16() if cuda else model), [tokens, targets]
@@ -179,7 +184,19 @@ def make_lstm(cuda, layers):
 
 def make_schnet(cuda, layers):
     atoms = 128 if cuda else 48
-    return SchNet(), [torch.randint(20, (atoms,)), torch.rand(atoms, 3) * 8, torch.tensor(0.0), torch.randn(atoms, 3)]
+    return SchNet(), [
+        torch.randint(20, (atoms,)),
+        torch.rand(atoms, 3) * 8,
+        torch.tensor(0.0),
+        torch.randn(atoms, 3),
+    ]
 
 
-MAKERS = {"chain": make_chain, "mlp": make_mlp, "gpt": make_gpt, "resnet": make_resnet, "lstm": make_lstm, "schnet": make_schnet}
+MAKERS = {
+    "chain": make_chain,
+    "mlp": make_mlp,
+    "gpt": make_gpt,
+    "resnet": make_resnet,
+    "lstm": make_lstm,
+    "schnet": make_schnet,
+}

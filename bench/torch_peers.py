@@ -1,7 +1,9 @@
-"""PyTorch's own eager mode and torch.compile on Tandem's benchmark models, in turn, in one process: what Tandem is compared with.
+"""PyTorch's own eager mode and torch.compile on Tandem's benchmark models, in turn, in one process: what
+Tandem is compared with.
 
-A step is forward, backward, gradients dropped; the models are those of torch_models.py. Prints one JSON object; values that do not exist
-(torch.compile refuses the model) are null. TORCHINDUCTOR_CACHE_DIR decides whether the first compiled step is a cold or a warm one.
+A step is forward, backward, gradients dropped; the models are those of torch_models.py. Prints one JSON
+object; values that do not exist (torch.compile refuses the model) are null. TORCHINDUCTOR_CACHE_DIR decides
+whether the first compiled step is a cold or a warm one.
 """
 
 import argparse
@@ -65,7 +67,12 @@ def main():
     if options.threads:
         torch.set_num_threads(options.threads)
     contest = Contest(options.model, options.device, options.layers)
-    line = {"model": options.model, "device": options.device, "torch": torch.__version__, "threads": torch.get_num_threads()}
+    line = {
+        "model": options.model,
+        "device": options.device,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+    }
     line["eager_first_s"] = contest.step(contest.model)
     line["compiled_first_s"] = contest.first_compiled_step()
     functions = [contest.model] + ([contest.compiled] if line["compiled_first_s"] is not None else [])

@@ -1,4 +1,5 @@
-# libtorch comes from CMAKE_PREFIX_PATH or Torch_DIR, else from the Python in use; the small libraries from installed packages or from TANDEM_DEPS.
+# libtorch comes from CMAKE_PREFIX_PATH or Torch_DIR, else from the Python in use; the small libraries from
+# installed packages or from TANDEM_DEPS.
 
 find_package(Torch 2.11 REQUIRED HINTS ${TANDEM_PYTHON_TORCH}/share/cmake/Torch)
 find_library(LIBDW dw)
@@ -13,8 +14,10 @@ function(tandem_header_library name)
 endfunction()
 
 function(tandem_googletest_from_source)
-  find_path(GTEST_SOURCE src/gtest-all.cc PATHS ${TANDEM_DEPS}/src/googletest PATH_SUFFIXES googletest NO_DEFAULT_PATH REQUIRED)
-  add_library(tandem_gtest STATIC EXCLUDE_FROM_ALL ${GTEST_SOURCE}/src/gtest-all.cc ${GTEST_SOURCE}/src/gtest_main.cc)
+  find_path(GTEST_SOURCE src/gtest-all.cc PATHS ${TANDEM_DEPS}/src/googletest PATH_SUFFIXES googletest
+            NO_DEFAULT_PATH REQUIRED)
+  add_library(tandem_gtest STATIC EXCLUDE_FROM_ALL
+              ${GTEST_SOURCE}/src/gtest-all.cc ${GTEST_SOURCE}/src/gtest_main.cc)
   target_include_directories(tandem_gtest SYSTEM PUBLIC ${GTEST_SOURCE}/include PRIVATE ${GTEST_SOURCE})
   target_link_libraries(tandem_gtest PUBLIC Threads::Threads)
   add_library(GTest::gtest ALIAS tandem_gtest)
@@ -25,7 +28,8 @@ function(tandem_crypto_from_folder)
   find_path(CRYPTO_INCLUDE openssl/evp.h HINTS ${TANDEM_DEPS}/include REQUIRED)
   find_library(CRYPTO_LIBRARY NAMES crypto libcrypto.so.3 HINTS ${TANDEM_DEPS}/lib REQUIRED)
   add_library(OpenSSL::Crypto UNKNOWN IMPORTED GLOBAL)
-  set_target_properties(OpenSSL::Crypto PROPERTIES IMPORTED_LOCATION ${CRYPTO_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CRYPTO_INCLUDE})
+  set_target_properties(OpenSSL::Crypto PROPERTIES IMPORTED_LOCATION ${CRYPTO_LIBRARY}
+                        INTERFACE_INCLUDE_DIRECTORIES ${CRYPTO_INCLUDE})
 endfunction()
 
 if(TANDEM_DEPS)
@@ -52,7 +56,8 @@ else()
   endif()
 endif()
 
-# Without zstd the cache is kept uncompressed, and what another build compressed is refused with a sentence that says so.
+# Without zstd the cache is kept uncompressed, and what another build compressed is refused with a
+# sentence that says so.
 add_library(tandem_zstd INTERFACE IMPORTED GLOBAL)
 find_path(ZSTD_INCLUDE zstd.h HINTS ${TANDEM_DEPS}/include)
 find_library(ZSTD_LIBRARY NAMES zstd libzstd.so.1 HINTS ${TANDEM_DEPS}/lib)

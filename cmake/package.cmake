@@ -11,7 +11,9 @@ install(TARGETS tandem_program)
 install(EXPORT tandemTargets NAMESPACE tandem:: DESTINATION ${TANDEM_PACKAGE_DIR})
 export(EXPORT tandemTargets NAMESPACE tandem:: FILE ${PROJECT_BINARY_DIR}/tandemTargets.cmake)
 
-configure_package_config_file(cmake/tandemConfig.cmake.in ${PROJECT_BINARY_DIR}/tandemConfig.cmake INSTALL_DESTINATION ${TANDEM_PACKAGE_DIR}
+set(config ${PROJECT_BINARY_DIR}/tandemConfig.cmake)
+set(version ${PROJECT_BINARY_DIR}/tandemConfigVersion.cmake)
+configure_package_config_file(cmake/tandemConfig.cmake.in ${config} INSTALL_DESTINATION ${TANDEM_PACKAGE_DIR}
                               NO_SET_AND_CHECK_MACRO)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/tandemConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/tandemConfig.cmake ${PROJECT_BINARY_DIR}/tandemConfigVersion.cmake DESTINATION ${TANDEM_PACKAGE_DIR})
+write_basic_package_version_file(${version} COMPATIBILITY SameMinorVersion)
+install(FILES ${config} ${version} DESTINATION ${TANDEM_PACKAGE_DIR})

@@ -1,4 +1,5 @@
-# What is built on top of the library: the models of the benchmarks, the random programs and the program `tandem`.
+# What is built on top of the library: the models of the benchmarks, the random programs
+# and the program `tandem`.
 
 # These do without <torch/torch.h>, the slowest of headers, and share the library's precompiled one.
 function(tandem_build_on_core target)

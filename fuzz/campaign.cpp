@@ -59,17 +59,22 @@ Report run(const Campaign& campaign) {
   Silence silence;
   const c10::WarningUtils::WarningHandlerGuard guard(&silence);
   Report report;
-  for (uint64_t number = campaign.first; number < campaign.first + campaign.programs && report.failures.size() < campaign.most_failures; ++number) {
+  for (uint64_t number = campaign.first;
+       number < campaign.first + campaign.programs && report.failures.size() < campaign.most_failures;
+       ++number) {
     const Program program = generate(campaign.seed, number);
     const Outcome outcome = judge(program, campaign.setup);
     count(report, outcome);
-    if (outcome.mismatch) report.failures.push_back(describe(number, program, *outcome.mismatch, campaign.setup));
+    if (outcome.mismatch)
+      report.failures.push_back(describe(number, program, *outcome.mismatch, campaign.setup));
   }
   return report;
 }
 
 void add(Report& to, const Report& part) {
-  for (auto field : {&Report::programs, &Report::compiled, &Report::refused, &Report::uncompiled, &Report::differentiated, &Report::twice, &Report::loaded}) to.*field += part.*field;
+  for (auto field : {&Report::programs, &Report::compiled, &Report::refused, &Report::uncompiled,
+                     &Report::differentiated, &Report::twice, &Report::loaded})
+    to.*field += part.*field;
   for (auto counts : {&Report::reasons, &Report::concessions})
     for (const auto& [what, n] : part.*counts) (to.*counts)[what] += n;
   to.failures.insert(to.failures.end(), part.failures.begin(), part.failures.end());

@@ -17,7 +17,8 @@ namespace tandem::fuzz {
 
 namespace {
 
-/// One thread, so that this process can have children in turn: neither OpenMP's threads nor those that autograd keeps for each GPU outlive a fork.
+/// One thread, so that this process can have children in turn: neither OpenMP's threads nor those that
+/// autograd keeps for each GPU outlive a fork.
 void become_single_threaded() {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   at::set_num_threads(1);
@@ -70,13 +71,15 @@ void Child::end() {
 
 int wait_for(pid_t pid) {
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
   return status;
 }
 
 std::string crash_of(int status) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return "it does not end";
-  return WIFSIGNALED(status) ? std::string("crash: ") + strsignal(WTERMSIG(status)) : "crash: exit status " + std::to_string(WEXITSTATUS(status));
+  return WIFSIGNALED(status) ? std::string("crash: ") + strsignal(WTERMSIG(status))
+                             : "crash: exit status " + std::to_string(WEXITSTATUS(status));
 }
 
 }  // namespace tandem::fuzz

@@ -19,7 +19,9 @@ struct Stage {
   Scene scene;
 };
 
-bool is_argument(const Subject& subject, size_t place) { return std::find(subject.arguments.begin(), subject.arguments.end(), place) != subject.arguments.end(); }
+bool is_argument(const Subject& subject, size_t place) {
+  return std::find(subject.arguments.begin(), subject.arguments.end(), place) != subject.arguments.end();
+}
 
 /// Whether a captured tensor was made by a call before.
 bool has_history(const Subject& subject, const Scene& scene) {
@@ -38,8 +40,10 @@ Callable callable_of(const Subject& subject, const std::shared_ptr<Stage>& stage
   };
 }
 
-/// All calls of one function, each on new data, the captured tensors being the same; made as `eager` was, where there is one.
-std::vector<Observation> observe_calls(const Callable& program, const std::shared_ptr<Stage>& stage, const Subject& subject, const std::vector<Expected>& eager = {}) {
+/// All calls of one function, each on new data, the captured tensors being the same; made as `eager` was,
+/// where there is one.
+std::vector<Observation> observe_calls(const Callable& program, const std::shared_ptr<Stage>& stage,
+                                       const Subject& subject, const std::vector<Expected>& eager = {}) {
   forget_state();
   std::vector<Observation> seen;
   for (uint64_t call = 0; call < calls && (seen.empty() || !seen.back().refused); ++call) {
@@ -52,7 +56,9 @@ std::vector<Observation> observe_calls(const Callable& program, const std::share
       break;
     }
     const Manner* manner = call < eager.size() ? &eager[call].eager.manner : nullptr;
-    seen.push_back(observe(program, stage->scene, subject, {subject.data + 100 * call, call > 0 && has_history(subject, stage->scene), manner}));
+    seen.push_back(
+        observe(program, stage->scene, subject,
+                {subject.data + 100 * call, call > 0 && has_history(subject, stage->scene), manner}));
   }
   return seen;
 }
@@ -63,21 +69,26 @@ std::vector<Observation> observe_eager(const Subject& subject, const std::vector
 }
 
 bool refuses_gradients(const Observation& seen) {
-  return std::any_of(seen.seen.begin(), seen.seen.end(), [](const Seen& s) { return s.facts == refused_gradients; });
+  return std::any_of(seen.seen.begin(), seen.seen.end(),
+                     [](const Seen& s) { return s.facts == refused_gradients; });
 }
 
 std::vector<Expected> expect(const Subject& subject) {
   std::vector<Expected> expected;
   for (Observation& eager : observe_eager(subject)) expected.push_back({std::move(eager)});
-  if (std::any_of(expected.begin(), expected.end(), [](const Expected& e) { return refuses_gradients(e.eager); })) {
+  if (std::any_of(expected.begin(), expected.end(),
+                  [](const Expected& e) { return refuses_gradients(e.eager); })) {
     const SavedCopies guard;
     std::vector<Observation> copies = observe_eager(subject, expected);
-    for (size_t call = 0; call < std::min(copies.size(), expected.size()); ++call) expected[call].copies = std::move(copies[call]);
+    for (size_t call = 0; call < std::min(copies.size(), expected.size()); ++call)
+      expected[call].copies = std::move(copies[call]);
   }
   return expected;
 }
 
-std::optional<Mismatch> first_difference(const std::vector<Expected>& want, const std::vector<Observation>& got, std::set<std::string>& concessions) {
+std::optional<Mismatch> first_difference(const std::vector<Expected>& want,
+                                         const std::vector<Observation>& got,
+                                         std::set<std::string>& concessions) {
   for (size_t call = 0; call < want.size(); ++call) {
     if (call >= got.size()) return Mismatch{"a call is missing", "", ""};
     if (auto found = difference(want[call], got[call], concessions)) {
@@ -109,14 +120,20 @@ std::string reason_of(const Subject& subject, const Options& options) {
 uint64_t counted(const char* name) { return counters().at(name); }
 
 /// A function that was compiled and saved, from the cache.
-std::optional<Mismatch> compare_loaded(const std::vector<Expected>& want, const Subject& subject, const Options& options, Outcome& outcome) {
+std::optional<Mismatch> compare_loaded(const std::vector<Expected>& want, const Subject& subject,
+                                       const Options& options, Outcome& outcome) {
   reset();
   auto stage = std::make_shared<Stage>();
   Compiled loaded(callable_of(subject, stage), options);
-  auto mismatch = first_difference(want, observe_calls([&](const Tensors& in) { return loaded(in); }, stage, subject, want), outcome.concessions);
+  auto mismatch = first_difference(
+      want, observe_calls([&](const Tensors& in) { return loaded(in); }, stage, subject, want),
+      outcome.concessions);
   outcome.loaded = outcome.loaded || counted("cache_hit") > 0;
-  if (mismatch) mismatch->kind = "loaded, " + mismatch->kind;
-  else if (counted("cache_saved") + counted("cache_unfit") + counted("cache_corrupt") > 0) mismatch = Mismatch{"what was saved is not loaded", std::to_string(counted("cache_unfit")) + " unfit", ""};
+  if (mismatch)
+    mismatch->kind = "loaded, " + mismatch->kind;
+  else if (counted("cache_saved") + counted("cache_unfit") + counted("cache_corrupt") > 0)
+    mismatch =
+        Mismatch{"what was saved is not loaded", std::to_string(counted("cache_unfit")) + " unfit", ""};
   return mismatch;
 }
 
@@ -126,7 +143,8 @@ Outcome compare_with(const std::vector<Expected>& want, const Subject& subject, 
   outcome.refused = want[0].eager.refused;
   outcome.differentiated = want[0].eager.differentiated;
   outcome.twice = want[0].eager.twice;
-  for (const Expected& call : want) outcome.concessions.insert(call.eager.manner.concessions.begin(), call.eager.manner.concessions.end());
+  for (const Expected& call : want)
+    outcome.concessions.insert(call.eager.manner.concessions.begin(), call.eager.manner.concessions.end());
   for (const std::string& backend : setup.backends)
     for (bool keep : {true, false}) {
       Options options = setup.options;
@@ -137,15 +155,20 @@ Outcome compare_with(const std::vector<Expected>& want, const Subject& subject, 
       const uint64_t before = compiles(), broken = counted("promise_broken");
       auto stage = std::make_shared<Stage>();
       Compiled compiled(callable_of(subject, stage), options);
-      outcome.mismatch = first_difference(want, observe_calls([&](const Tensors& in) { return compiled(in); }, stage, subject, want), outcome.concessions);
+      outcome.mismatch = first_difference(
+          want, observe_calls([&](const Tensors& in) { return compiled(in); }, stage, subject, want),
+          outcome.concessions);
       const bool compiled_any = compiles() != before;
-      if (!outcome.mismatch && counted("promise_broken") != broken) outcome.mismatch = Mismatch{"a promise seems to be broken", reason_of(subject, options), ""};
-      if (!outcome.mismatch && !setup.cache.empty()) outcome.mismatch = compare_loaded(want, subject, options, outcome);
+      if (!outcome.mismatch && counted("promise_broken") != broken)
+        outcome.mismatch = Mismatch{"a promise seems to be broken", reason_of(subject, options), ""};
+      if (!outcome.mismatch && !setup.cache.empty())
+        outcome.mismatch = compare_loaded(want, subject, options, outcome);
       if (outcome.mismatch) {
         outcome.mismatch->setup = "backend " + backend + (keep ? ", writes kept" : ", writes returned");
         return outcome;
       }
-      if (!outcome.refused && outcome.eager_reason.empty() && !compiled_any && !outcome.loaded) outcome.eager_reason = reason_of(subject, options);
+      if (!outcome.refused && outcome.eager_reason.empty() && !compiled_any && !outcome.loaded)
+        outcome.eager_reason = reason_of(subject, options);
     }
   return outcome;
 }
@@ -153,9 +176,16 @@ Outcome compare_with(const std::vector<Expected>& want, const Subject& subject, 
 }  // namespace
 
 Subject subject_of(const Program& program) {
-  return {[program](uint64_t seed, const Scene* before) { return make_scene(program, seed, before); }, arguments_of(program),
-          [program](Tensors pool) { return interpret(program, std::move(pool)); }, program.data, program.higher_orders,
-          [program](Tensors pool) { return interpret(without_unread(program), std::move(pool)); }, false, false, false, keeps_state(program)};
+  return {[program](uint64_t seed, const Scene* before) { return make_scene(program, seed, before); },
+          arguments_of(program),
+          [program](Tensors pool) { return interpret(program, std::move(pool)); },
+          program.data,
+          program.higher_orders,
+          [program](Tensors pool) { return interpret(without_unread(program), std::move(pool)); },
+          false,
+          false,
+          false,
+          keeps_state(program)};
 }
 
 namespace {
@@ -167,28 +197,37 @@ struct Concession {
   std::vector<std::function<void(Subject& eager, Subject& compiled)>> questions;
 };
 
-bool rounds_gradients_otherwise(const Outcome& outcome, const Subject&) { return outcome.mismatch->kind.starts_with("gradient") && outcome.mismatch->kind.ends_with("other values"); }
+bool rounds_gradients_otherwise(const Outcome& outcome, const Subject&) {
+  return outcome.mismatch->kind.starts_with("gradient") && outcome.mismatch->kind.ends_with("other values");
+}
 
 const std::vector<Concession>& concessions() {
   static const std::vector<Concession> all = {
       {"eager's error lies in a value that nobody reads",
        [](const Outcome& outcome, const Subject& subject) {
-         return outcome.mismatch->kind == "call: otherwise" && outcome.mismatch->detail.find("eager:    " + refused_call) != std::string::npos && subject.needed;
+         return outcome.mismatch->kind == "call: otherwise" &&
+                outcome.mismatch->detail.find("eager:    " + refused_call) != std::string::npos &&
+                subject.needed;
        },
        {[](Subject& eager, Subject&) { eager.run = eager.needed; }}},
       {"eager adds gradients in place, and products round by strides that address nothing",
        rounds_gradients_otherwise,
        {[](Subject& eager, Subject&) { eager.sums_anew = true; }}},
       {"products round by the layout of gradients that meet outside",
-       [](const Outcome& outcome, const Subject& subject) { return rounds_gradients_otherwise(outcome, subject) && outcome.concessions.contains("tangents one by one"); },
-       {[](Subject& eager, Subject& compiled) { eager.roots_alone = compiled.roots_alone = true; }, [](Subject& eager, Subject& compiled) { eager.rounded = compiled.rounded = true; }}},
+       [](const Outcome& outcome, const Subject& subject) {
+         return rounds_gradients_otherwise(outcome, subject) &&
+                outcome.concessions.contains("tangents one by one");
+       },
+       {[](Subject& eager, Subject& compiled) { eager.roots_alone = compiled.roots_alone = true; },
+        [](Subject& eager, Subject& compiled) { eager.rounded = compiled.rounded = true; }}},
   };
   return all;
 }
 
 }  // namespace
 
-/// Whether the trace of a program that keeps state is refused: what it kept by then, it keeps once more when it runs as it is.
+/// Whether the trace of a program that keeps state is refused: what it kept by then, it keeps once more when
+/// it runs as it is.
 bool keeps_state_twice(const Subject& subject, const Setup& setup) {
   if (!subject.keeps_state) return false;
   const std::string reason = reason_of(subject, setup.options);

@@ -14,39 +14,47 @@ namespace tandem::fuzz {
 /// What is compared: a program, or a C++ function that was printed from one.
 struct Subject {
   std::function<Scene(uint64_t seed, const Scene* before)> scene;
-  std::vector<size_t> arguments;            ///< which of the scene's pool are passed
-  std::function<Tensors(Tensors pool)> run; ///< of all given tensors
+  std::vector<size_t> arguments;             ///< which of the scene's pool are passed
+  std::function<Tensors(Tensors pool)> run;  ///< of all given tensors
   uint64_t data = 0;
-  bool higher_orders = false;               ///< higher orders are compared as well
-  std::function<Tensors(Tensors pool)> needed = {};   ///< `run` without what nobody reads, where there is such
-  bool sums_anew = false;                   ///< autograd adds gradients to new tensors, and not in place
-  bool roots_alone = false;                 ///< where tangents are not together, each output is differentiated without the others
-  bool rounded = false;                     ///< of gradients the last bits are left out
-  bool keeps_state = false;                 ///< it keeps tensors beyond a call
+  bool higher_orders = false;  ///< higher orders are compared as well
+  /// `run` without what nobody reads, where there is such
+  std::function<Tensors(Tensors pool)> needed = {};
+  bool sums_anew = false;  ///< autograd adds gradients to new tensors, and not in place
+  /// where tangents are not together, each output is differentiated without the others
+  bool roots_alone = false;
+  bool rounded = false;      ///< of gradients the last bits are left out
+  bool keeps_state = false;  ///< it keeps tensors beyond a call
 };
 Subject subject_of(const Program& program);
 
-/// The ways to compile that are tried: each backend, with writes to inputs kept in the graph and returned from it.
+/// The ways to compile that are tried: each backend, with writes to inputs kept in the graph and returned
+/// from it.
 struct Setup {
   std::vector<std::string> backends = {"eager", "debug"};
-  Options options = {.cache = {.enabled = false}};   ///< what they have in common
-  bool watched = false;                     ///< with TANDEM_WATCHED_CALLS=all: every call is compared with its record, operator by operator, and must do the same
-  std::filesystem::path cache = {};         ///< set: what is compiled is saved to this folder, forgotten, loaded from it and compared again
+  Options options = {.cache = {.enabled = false}};  ///< what they have in common
+  /// with TANDEM_WATCHED_CALLS=all: every call is compared with its record, operator by operator, and must do
+  /// the same
+  bool watched = false;
+  /// set: what is compiled is saved to this folder, forgotten, loaded from it and compared again
+  std::filesystem::path cache = {};
 };
 
 struct Mismatch {
-  std::string kind;                         ///< what differs, without numbers: a shrunk program must fail in the same way
+  /// what differs, without numbers: a shrunk program must fail in the same way
+  std::string kind;
   std::string detail;
-  std::string setup;                        ///< which backend, which way to write
+  std::string setup;  ///< which backend, which way to write
 };
 
 struct Outcome {
   std::optional<Mismatch> mismatch;
-  bool refused = false;                     ///< eager throws
-  std::string eager_reason;                 ///< why it ran uncompiled; empty: it was compiled
+  bool refused = false;      ///< eager throws
+  std::string eager_reason;  ///< why it ran uncompiled; empty: it was compiled
   bool differentiated = false, twice = false;
-  bool loaded = false;                      ///< it came back from the cache
-  std::set<std::string> concessions;        ///< where less than everything was compared bit for bit; docs/fuzz.md has the reasons
+  bool loaded = false;  ///< it came back from the cache
+  /// where less than everything was compared bit for bit; docs/fuzz.md has the reasons
+  std::set<std::string> concessions;
 };
 
 Outcome compare(const Subject& subject, const Setup& setup = {});

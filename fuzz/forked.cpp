@@ -17,12 +17,13 @@ namespace tandem::fuzz {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Mismatch, kind, detail, setup)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Failure, number, mismatch, source, steps)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Report, programs, compiled, refused, uncompiled, differentiated, twice, loaded, reasons, concessions, failures)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Report, programs, compiled, refused, uncompiled, differentiated, twice,
+                                   loaded, reasons, concessions, failures)
 
 namespace {
 
 constexpr uint64_t batch = 500;
-constexpr size_t patience_with_crashes = 400;   // each try is a process
+constexpr size_t patience_with_crashes = 400;  // each try is a process
 constexpr unsigned seconds_a_program = 120, seconds_a_candidate = 10;
 
 template <class T>
@@ -37,8 +38,10 @@ T from_text(const std::string& text) {
 /// A number that parent and child both see.
 class SharedNumber {
  public:
-  SharedNumber() : memory_(mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-    if (memory_ == MAP_FAILED) throw Error("fuzz: there is no shared memory for the number of the running program");
+  SharedNumber()
+      : memory_(mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ == MAP_FAILED)
+      throw Error("fuzz: there is no shared memory for the number of the running program");
   }
   ~SharedNumber() { munmap(memory_, sizeof(uint64_t)); }
   SharedNumber(const SharedNumber&) = delete;
@@ -124,7 +127,8 @@ std::vector<Campaign> batches_of(const Campaign& campaign) {
 std::optional<std::pair<Flight, int>> next_landing(std::vector<Flight>& flights) {
   int status = 0;
   const pid_t pid = waitpid(-1, &status, 0);
-  auto done = std::find_if(flights.begin(), flights.end(), [&](const Flight& f) { return f.child->pid() == pid; });
+  auto done =
+      std::find_if(flights.begin(), flights.end(), [&](const Flight& f) { return f.child->pid() == pid; });
   if (done == flights.end()) return std::nullopt;
   Flight flight = std::move(*done);
   flights.erase(done);

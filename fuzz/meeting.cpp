@@ -16,12 +16,13 @@ size_t sums_of_gradients(const Tensors& roots) {
   size_t sums = 0;
   auto arrive = [&](const torch::autograd::Edge& edge) {
     if (!edge.is_valid()) return;
-    // Views of one operator that meet in its node are rebuilt one by one outside, where their gradients meet in a sum.
+    // Views of one operator that meet in its node are rebuilt one by one outside, where their gradients meet
+    // in a sum.
     const bool again = std::exchange(met[edge.function.get()], true);
     sums += again;
     if (!again) waiting.push_back(edge.function.get());
   };
-  torch::autograd::edge_list held;           // nobody else holds the node of a leaf that is a root
+  torch::autograd::edge_list held;  // nobody else holds the node of a leaf that is a root
   for (const at::Tensor& root : roots) held.push_back(torch::autograd::impl::gradient_edge(root));
   for (const torch::autograd::Edge& edge : held) arrive(edge);
   while (!waiting.empty()) {
@@ -47,7 +48,9 @@ static bool any_node_behind(const Tensors& roots, const std::function<bool(torch
 }
 
 bool writes_parts(const Tensors& roots) {
-  return any_node_behind(roots, [](torch::autograd::Node& node) { return dynamic_cast<torch::autograd::CopySlices*>(&node) != nullptr; });
+  return any_node_behind(roots, [](torch::autograd::Node& node) {
+    return dynamic_cast<torch::autograd::CopySlices*>(&node) != nullptr;
+  });
 }
 
 bool has_hooks(const Tensors& roots) {
@@ -59,7 +62,8 @@ bool was_reshaped_in_place(const at::Tensor& given) {
   if (!node || given.is_view()) return false;
   const std::string name = node->name();
   const std::string_view kinds[] = {"TBackward", "Transpose", "Squeeze", "Unsqueeze", "Swap", "AsStrided"};
-  return std::any_of(std::begin(kinds), std::end(kinds), [&](std::string_view kind) { return name.starts_with(kind); });
+  return std::any_of(std::begin(kinds), std::end(kinds),
+                     [&](std::string_view kind) { return name.starts_with(kind); });
 }
 
 }  // namespace tandem::fuzz

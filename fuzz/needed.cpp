@@ -38,15 +38,19 @@ bool reads_sizes_alone(const Row& row, size_t argument) {
 
 /// Of its first argument the row leaves no element as it was, and reads none.
 bool overwrites(const Row& row) {
-  static const std::vector<std::string_view> beginnings = {"t[0].copy_(", "t[0].fill_(", "t[0].zero_(", "t[0].uniform_(", "t[0].normal_(", "t[0].bernoulli_("};
-  return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) { return std::string_view(row.text).starts_with(beginning); });
+  static const std::vector<std::string_view> beginnings = {
+      "t[0].copy_(", "t[0].fill_(", "t[0].zero_(", "t[0].uniform_(", "t[0].normal_(", "t[0].bernoulli_("};
+  return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) {
+    return std::string_view(row.text).starts_with(beginning);
+  });
 }
 
 /// What changes with a write, or when a tensor starts to require grad.
 using WriteState = std::pair<uint32_t, bool>;
 std::vector<WriteState> states_of(const Tensors& tensors) {
   std::vector<WriteState> states;
-  for (const at::Tensor& t : tensors) states.push_back(t.defined() ? WriteState(t._version(), t.requires_grad()) : WriteState());
+  for (const at::Tensor& t : tensors)
+    states.push_back(t.defined() ? WriteState(t._version(), t.requires_grad()) : WriteState());
   return states;
 }
 
@@ -61,7 +65,8 @@ class RandomStateKept {
   const at::Tensor state_ = random_state();
 };
 
-/// What each step of a program does, found by running them one by one; one that eager refuses is left out, and what follows goes on without it.
+/// What each step of a program does, found by running them one by one; one that eager refuses is left out,
+/// and what follows goes on without it.
 class Trial {
  public:
   explicit Trial(const Program& program) : pool_(make_scene(program, program.data).pool) {
@@ -70,19 +75,21 @@ class Trial {
   }
 
   struct Effect {
-    std::vector<size_t> written;              ///< places
+    std::vector<size_t> written;  ///< places
     bool draws = false;
   };
-  std::vector<Effect> effects;                ///< one a step
+  std::vector<Effect> effects;  ///< one a step
   Roots roots;
 
-  /// All places that lie in the memory of this one, where it is all of that memory and none of it was given; else this one alone.
+  /// All places that lie in the memory of this one, where it is all of that memory and none of it was given;
+  /// else this one alone.
   std::vector<size_t> places_within(size_t place, size_t given) {
     const at::Tensor& t = pool_[place];
     std::vector<size_t> places;
     for (size_t other = 0; other < pool_.size(); ++other)
       if (roots.of(other) == roots.of(place)) places.push_back(other);
-    const bool is_all = t.defined() && t.is_non_overlapping_and_dense() && t.nbytes() == t.storage().nbytes() && places.front() >= given;
+    const bool is_all = t.defined() && t.is_non_overlapping_and_dense() &&
+                        t.nbytes() == t.storage().nbytes() && places.front() >= given;
     return is_all ? places : std::vector<size_t>{place};
   }
 
@@ -90,7 +97,8 @@ class Trial {
   void run(const Step& step) {
     const Row& row = rows()[step.row];
     Tensors arguments, results;
-    for (size_t place : step.arguments) arguments.push_back(place < pool_.size() ? pool_[place] : at::Tensor());
+    for (size_t place : step.arguments)
+      arguments.push_back(place < pool_.size() ? pool_[place] : at::Tensor());
     const std::vector<WriteState> before = states_of(arguments);
     const at::Tensor state = random_state();
     Effect effect;
@@ -101,7 +109,9 @@ class Trial {
       for (size_t a = 0; a < arguments.size(); ++a)
         if (after[a] != before[a]) effect.written.push_back(step.arguments[a]);
     } catch (const std::exception&) {
-      if (would_write(row) && !step.arguments.empty()) effect.written.assign(step.arguments.begin(), row.nothing ? step.arguments.end() : step.arguments.begin() + 1);
+      if (would_write(row) && !step.arguments.empty())
+        effect.written.assign(step.arguments.begin(),
+                              row.nothing ? step.arguments.end() : step.arguments.begin() + 1);
     }
     // On other data it may draw where it does not here.
     effect.draws = row.kind == Kind::Random || !at::equal(state, random_state());
@@ -115,10 +125,14 @@ class Trial {
 
   void join_shared(size_t place) {
     for (size_t other = 0; other < pool_.size(); ++other)
-      if (other != place && memory_of(pool_[place]) != nullptr && memory_of(pool_[place]) == memory_of(pool_[other])) roots.join(place, other);
+      if (other != place && memory_of(pool_[place]) != nullptr &&
+          memory_of(pool_[place]) == memory_of(pool_[other]))
+        roots.join(place, other);
   }
 
-  static const void* memory_of(const at::Tensor& t) { return t.defined() && t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr; }
+  static const void* memory_of(const at::Tensor& t) {
+    return t.defined() && t.has_storage() ? t.storage().unsafeGetStorageImpl() : nullptr;
+  }
 
   Tensors pool_;
 };
@@ -141,7 +155,8 @@ Program without_unread(const Program& program) {
       return std::any_of(places.begin(), places.end(), [&](size_t place) { return wanted.contains(place); });
     };
     auto is_live = [&](size_t place) { return live.contains(trial.roots.of(place)); };
-    const bool matters = effect.draws || any_in(step.results, read) || std::any_of(effect.written.begin(), effect.written.end(), is_live);
+    const bool matters = effect.draws || any_in(step.results, read) ||
+                         std::any_of(effect.written.begin(), effect.written.end(), is_live);
     if (!matters && !any_in(step.results, described)) continue;
     needed.steps.insert(needed.steps.begin(), step);
     needed.steps.front().sizes_alone = !matters && rows()[step.row].kind == Kind::Value;

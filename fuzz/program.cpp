@@ -14,7 +14,8 @@ namespace {
 
 /// `sizes` in the layout, filled with numbers of the dtype.
 at::Tensor make_data(const Given& given) {
-  const at::Tensor data = laid_out(given.layout, given.sizes, [&](const Ints& sizes) { return numbers(given.dtype, sizes); });
+  const at::Tensor data =
+      laid_out(given.layout, given.sizes, [&](const Ints& sizes) { return numbers(given.dtype, sizes); });
   return given.requires_grad ? data.requires_grad_() : data;
 }
 
@@ -50,7 +51,8 @@ Scene make_scene(const Program& program, uint64_t seed, const Scene* before) {
 }
 
 bool keeps_state(const Program& program) {
-  return std::any_of(program.steps.begin(), program.steps.end(), [](const Step& step) { return rows()[step.row].kind == Kind::State; });
+  return std::any_of(program.steps.begin(), program.steps.end(),
+                     [](const Step& step) { return rows()[step.row].kind == Kind::State; });
 }
 
 std::vector<size_t> arguments_of(const Program& program) {
@@ -72,7 +74,8 @@ Tensors filled_with(int64_t number, const Tensors& tensors) {
   return numbers;
 }
 
-/// Where the operator does not take the numbers that are there: anything can be divided by one, and zero is an index of anything.
+/// Where the operator does not take the numbers that are there: anything can be divided by one, and zero is
+/// an index of anything.
 Tensors run_for_sizes(const Row& row, const Tensors& arguments, const Ints& ints) {
   auto attempt = [&](const Tensors& given) -> std::optional<Tensors> {
     try {
@@ -95,7 +98,8 @@ Tensors interpret(const Program& program, Tensors pool) {
     Tensors results;
     {
       at::AutoGradMode mode(!step.no_grad && at::GradMode::is_enabled());
-      results = step.sizes_alone ? run_for_sizes(rows()[step.row], arguments, step.ints) : rows()[step.row].run(std::move(arguments), step.ints);
+      results = step.sizes_alone ? run_for_sizes(rows()[step.row], arguments, step.ints)
+                                 : rows()[step.row].run(std::move(arguments), step.ints);
     }
     for (size_t r = 0; r < step.results.size(); ++r) {
       if (pool.size() <= step.results[r]) pool.resize(step.results[r] + 1);

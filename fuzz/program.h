@@ -1,4 +1,5 @@
-/// A random program as a value: a list of steps on a pool of tensors, the tensors it is given, and what it returns.
+/// A random program as a value: a list of steps on a pool of tensors, the tensors it is given, and what it
+/// returns.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,26 +16,30 @@ using Ints = std::vector<int64_t>;
 /// What a step does to the world, which decides where the generator may put it.
 enum class Kind : uint8_t { Value, View, Write, Random, Shape, Grad, State, Effect, Hook, Custom };
 
-/// One thing a step can do. The source text and the code come from one expression, so what is printed is what ran.
+/// One thing a step can do. The source text and the code come from one expression, so what is printed is what
+/// ran.
 struct Row {
-  const char* text;                         ///< of tensors t[..] and integers i[..]
+  const char* text;  ///< of tensors t[..] and integers i[..]
   size_t tensors;
-  const char* ints;                         ///< one letter an integer: d a dimension of t[0], x an index along dimension i[0], n one of 0..3
+  /// one letter an integer: d a dimension of t[0], x an index along dimension i[0], n one of 0..3
+  const char* ints;
   Kind kind;
   int weight;
-  bool lists;                               ///< the expression is a list of tensors
-  bool nothing;                             ///< the expression has no value
+  bool lists;    ///< the expression is a list of tensors
+  bool nothing;  ///< the expression has no value
   Tensors (*run)(Tensors t, const Ints& i);
 };
 const std::vector<Row>& rows();
 
 struct Step {
   size_t row = 0;
-  std::vector<size_t> arguments;            ///< places in the pool
+  std::vector<size_t> arguments;  ///< places in the pool
   Ints ints;
   bool no_grad = false;
-  std::vector<size_t> results;              ///< places in the pool that nothing else fills
-  bool sizes_alone = false;                 ///< of its results only the sizes are wanted: runs with other numbers where its operator refuses those that are there
+  std::vector<size_t> results;  ///< places in the pool that nothing else fills
+  /// of its results only the sizes are wanted: runs with other numbers where its operator refuses those that
+  /// are there
+  bool sizes_alone = false;
 };
 
 enum class Origin : uint8_t { Leaf, Computed, View, Same };
@@ -43,27 +48,28 @@ enum class Layout : uint8_t { Dense, Transposed, Strided, Expanded };
 /// One tensor that the program is given; place k of the pool holds given tensor k.
 struct Given {
   Origin origin = Origin::Leaf;
-  Layout layout = Layout::Dense;            ///< of leaves and computed tensors
+  Layout layout = Layout::Dense;  ///< of leaves and computed tensors
   at::ScalarType dtype = at::kFloat;
   Ints sizes;
   bool requires_grad = false;
-  bool captured = false;                    ///< held by the function, not passed to it
-  size_t of = 0;                            ///< View, Same: of which earlier one
-  int64_t view = 0;                         ///< View: which
+  bool captured = false;  ///< held by the function, not passed to it
+  size_t of = 0;          ///< View, Same: of which earlier one
+  int64_t view = 0;       ///< View: which
 };
 
 struct Program {
   std::vector<Given> given;
   std::vector<Step> steps;
   std::vector<size_t> outputs;
-  uint64_t data = 0;                        ///< seeds what the tensors hold, and which gradients are asked for
-  bool higher_orders = false;               ///< all float64: gradients of gradients are compared as well
+  /// seeds what the tensors hold, and which gradients are asked for
+  uint64_t data = 0;
+  bool higher_orders = false;  ///< all float64: gradients of gradients are compared as well
 };
 
 /// The tensors of one call.
 struct Scene {
-  Tensors pool;                             ///< all given tensors, in order
-  Tensors leaves;                           ///< whose gradients count
+  Tensors pool;    ///< all given tensors, in order
+  Tensors leaves;  ///< whose gradients count
 };
 
 /// Makes the given tensors; the captured ones are taken from `before`, where there is a call before.
@@ -78,8 +84,8 @@ std::vector<size_t> arguments_of(const Program& program);
 /// Runs the program: `pool` are all given tensors. What it does not fill is undefined.
 Tensors interpret(const Program& program, Tensors pool);
 
-/// The program without steps whose results nobody reads, and with other numbers where only the sizes of a result are read: a compiled function does not compute them, and does not
-/// find the errors that lie in them.
+/// The program without steps whose results nobody reads, and with other numbers where only the sizes of a
+/// result are read: a compiled function does not compute them, and does not find the errors that lie in them.
 Program without_unread(const Program& program);
 
 }  // namespace tandem::fuzz

@@ -1,4 +1,5 @@
-/// How rows of the table of steps are written: ROW's expression is both the code that runs and the text that is printed.
+/// How rows of the table of steps are written: ROW's expression is both the code that runs and the text that
+/// is printed.
 #pragma once
 
 #include "fuzz/program.h"
@@ -18,18 +19,25 @@ std::vector<Row> state_rows();
 
 }  // namespace tandem::fuzz
 
-#define ROW(kind, weight, tensors, ints, ...)                                                                    \
-  Row {                                                                                                          \
-    #__VA_ARGS__, tensors, ints, Kind::kind, weight, false, false,                                               \
-        []([[maybe_unused]] Tensors t, [[maybe_unused]] const Ints& i) -> Tensors { return listed(__VA_ARGS__); } \
+#define ROW(kind, weight, tensors, ints, ...)                                       \
+  Row {                                                                             \
+    #__VA_ARGS__, tensors, ints, Kind::kind, weight, false, false,                  \
+        []([[maybe_unused]] Tensors t, [[maybe_unused]] const Ints& i) -> Tensors { \
+          return listed(__VA_ARGS__);                                               \
+        }                                                                           \
   }
-#define LIST_ROW(kind, weight, tensors, ints, ...)                                                               \
-  Row {                                                                                                          \
-    #__VA_ARGS__, tensors, ints, Kind::kind, weight, true, false,                                                \
-        []([[maybe_unused]] Tensors t, [[maybe_unused]] const Ints& i) -> Tensors { return listed(__VA_ARGS__); } \
+#define LIST_ROW(kind, weight, tensors, ints, ...)                                  \
+  Row {                                                                             \
+    #__VA_ARGS__, tensors, ints, Kind::kind, weight, true, false,                   \
+        []([[maybe_unused]] Tensors t, [[maybe_unused]] const Ints& i) -> Tensors { \
+          return listed(__VA_ARGS__);                                               \
+        }                                                                           \
   }
-#define VOID_ROW(kind, weight, tensors, ints, ...)                                            \
-  Row {                                                                                       \
-    #__VA_ARGS__, tensors, ints, Kind::kind, weight, false, true,                             \
-        []([[maybe_unused]] Tensors t, [[maybe_unused]] const Ints& i) -> Tensors { __VA_ARGS__; return {}; } \
+#define VOID_ROW(kind, weight, tensors, ints, ...)                                  \
+  Row {                                                                             \
+    #__VA_ARGS__, tensors, ints, Kind::kind, weight, false, true,                   \
+        []([[maybe_unused]] Tensors t, [[maybe_unused]] const Ints& i) -> Tensors { \
+          __VA_ARGS__;                                                              \
+          return {};                                                                \
+        }                                                                           \
   }

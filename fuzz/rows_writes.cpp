@@ -55,7 +55,8 @@ std::vector<Row> write_rows() {
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = [] {
     std::vector<Row> found = value_rows();
-    for (const auto& more : {view_rows(), write_rows(), state_rows()}) found.insert(found.end(), more.begin(), more.end());
+    for (const auto& more : {view_rows(), write_rows(), state_rows()})
+      found.insert(found.end(), more.begin(), more.end());
     return found;
   }();
   return all;

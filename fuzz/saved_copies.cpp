@@ -14,7 +14,9 @@ at::Tensor copy_of(const at::Tensor& tensor) {
   at::NoGradGuard no_grad;
   if (!tensor.has_storage() || tensor._is_zerotensor()) return tensor.clone();
   const auto elements = int64_t(tensor.storage().nbytes() / tensor.element_size());
-  return tensor.as_strided({elements}, {1}, 0).clone().as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  return tensor.as_strided({elements}, {1}, 0)
+      .clone()
+      .as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
 }
 
 class Saved final : public torch::autograd::SavedVariableHooks {
@@ -45,7 +47,9 @@ class Saved final : public torch::autograd::SavedVariableHooks {
 
  private:
   /// A write of nothing, or of sizes and strides alone, changes no value.
-  void notice_writes() { written_ = written_ || (value_._version() != version_ && !at::equal(value_, first_)); }
+  void notice_writes() {
+    written_ = written_ || (value_._version() != version_ && !at::equal(value_, first_));
+  }
 
   at::Tensor value_, first_;
   int64_t version_ = 0;
@@ -55,7 +59,9 @@ class Saved final : public torch::autograd::SavedVariableHooks {
 /// Hooks on saved values can be set from Python only, through the engine; this engine has them always.
 class CopyingEngine final : public torch::autograd::Engine {
  public:
-  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override { return std::make_unique<Saved>(); }
+  std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
+    return std::make_unique<Saved>();
+  }
   static torch::autograd::Engine& instance() {
     static auto& engine = *new CopyingEngine;
     return engine;
@@ -65,7 +71,9 @@ class CopyingEngine final : public torch::autograd::Engine {
 }  // namespace
 
 SavedCopies::SavedCopies() { torch::autograd::set_default_engine_stub(&CopyingEngine::instance); }
-SavedCopies::~SavedCopies() { torch::autograd::set_default_engine_stub(&torch::autograd::Engine::get_base_engine); }
+SavedCopies::~SavedCopies() {
+  torch::autograd::set_default_engine_stub(&torch::autograd::Engine::get_base_engine);
+}
 
 void SavedCopies::freeze() {
   for (Saved* saved : Saved::alive()) saved->freeze();

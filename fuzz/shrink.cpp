@@ -63,12 +63,22 @@ void plainer_given(const Program& program, size_t k, Candidates& to) {
   changed_given(program, k, [](Given& g) { return set(g.captured, false); }, to);
   changed_given(program, k, [](Given& g) { return set(g.requires_grad, false); }, to);
   changed_given(program, k, [](Given& g) { return set(g.layout, Layout::Dense); }, to);
-  changed_given(program, k, [&](Given& g) { return set(g.dtype, program.higher_orders ? at::kDouble : at::kFloat); }, to);
-  changed_given(program, k, [](Given& g) { return g.origin == Origin::Computed && set(g.origin, Origin::Leaf); }, to);
+  changed_given(
+      program, k, [&](Given& g) { return set(g.dtype, program.higher_orders ? at::kDouble : at::kFloat); },
+      to);
+  changed_given(
+      program, k, [](Given& g) { return g.origin == Origin::Computed && set(g.origin, Origin::Leaf); }, to);
   changed_given(program, k, [](Given& g) { return set(g.sizes, Ints{2}); }, to);
   for (size_t d = 0; d < program.given[k].sizes.size(); ++d) {
-    changed_given(program, k, [d](Given& g) { g.sizes.erase(g.sizes.begin() + std::ptrdiff_t(d)); return true; }, to);
-    changed_given(program, k, [d](Given& g) { return g.sizes[d] > 1 && set(g.sizes[d], g.sizes[d] - 1); }, to);
+    changed_given(
+        program, k,
+        [d](Given& g) {
+          g.sizes.erase(g.sizes.begin() + std::ptrdiff_t(d));
+          return true;
+        },
+        to);
+    changed_given(
+        program, k, [d](Given& g) { return g.sizes[d] > 1 && set(g.sizes[d], g.sizes[d] - 1); }, to);
   }
 }
 
@@ -86,7 +96,9 @@ void plainer_sizes(const Program& program, Candidates& to) {
     if (!given.sizes.empty()) given.sizes.erase(given.sizes.begin());
   to.push_back(candidate);
   for (Given& given : (candidate = program).given) given.sizes = {2};
-  if (std::any_of(program.given.begin(), program.given.end(), [](const Given& g) { return g.sizes != Ints{2}; })) to.push_back(candidate);
+  if (std::any_of(program.given.begin(), program.given.end(),
+                  [](const Given& g) { return g.sizes != Ints{2}; }))
+    to.push_back(candidate);
 }
 
 /// Programs a little smaller than this one, the boldest first.
@@ -97,7 +109,8 @@ Candidates smaller_programs(const Program& program) {
     found.push_back(program);
     found.back().outputs.erase(found.back().outputs.begin() + std::ptrdiff_t(k));
   }
-  for (size_t k = program.given.size(); k-- > 0 && program.given.size() > 1;) without_given(program, k, found);
+  for (size_t k = program.given.size(); k-- > 0 && program.given.size() > 1;)
+    without_given(program, k, found);
   for (size_t k = 0; k < program.steps.size(); ++k)
     if (program.steps[k].no_grad) {
       found.push_back(program);

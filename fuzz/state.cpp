@@ -23,7 +23,9 @@ State& state() {
   return kept;
 }
 
-bool fits(const at::Tensor& held, const at::Tensor& x) { return held.defined() && held.sizes() == x.sizes() && held.scalar_type() == x.scalar_type(); }
+bool fits(const at::Tensor& held, const at::Tensor& x) {
+  return held.defined() && held.sizes() == x.sizes() && held.scalar_type() == x.scalar_type();
+}
 
 struct Product : Function<Product> {
   static at::Tensor forward(AutogradContext* context, at::Tensor x, at::Tensor y) {
@@ -32,7 +34,9 @@ struct Product : Function<Product> {
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    auto like = [](const at::Tensor& gradient, const at::Tensor& input) { return at::sum_to(gradient, input.sizes()).to(input.scalar_type()); };
+    auto like = [](const at::Tensor& gradient, const at::Tensor& input) {
+      return at::sum_to(gradient, input.sizes()).to(input.scalar_type());
+    };
     return {like(gradients[0] * saved[1], saved[0]), like(gradients[0] * saved[0], saved[1])};
   }
 };
@@ -42,7 +46,9 @@ struct Scaled : Function<Scaled> {
     context->saved_data["factor"] = at::full_like(x.detach(), double(factor));
     return x * factor;
   }
-  static variable_list backward(AutogradContext* context, variable_list gradients) { return {gradients[0] * context->saved_data["factor"].toTensor(), at::Tensor()}; }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    return {gradients[0] * context->saved_data["factor"].toTensor(), at::Tensor()};
+  }
 };
 
 bool holds_gradients(const at::Tensor& x) { return x.is_leaf() && x.requires_grad(); }
@@ -85,7 +91,9 @@ at::Tensor multiply_noise_twice(const at::Tensor& x) {
   return once * at::rand_like(x.detach());
 }
 
-at::Tensor add_gradient(const at::Tensor& x) { return holds_gradients(x) && x.grad().defined() ? x + x.grad() : x * 1; }
+at::Tensor add_gradient(const at::Tensor& x) {
+  return holds_gradients(x) && x.grad().defined() ? x + x.grad() : x * 1;
+}
 
 void set_gradient(const at::Tensor& x) {
   if (holds_gradients(x)) x.mutable_grad() = at::ones_like(x.detach());

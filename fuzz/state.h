@@ -8,7 +8,8 @@ namespace tandem::fuzz {
 /// Forgets what programs on this thread have kept.
 void forget_state();
 
-/// A state that is carried on: what slot `slot` holds, where it has the sizes and dtype of `x`, is added to `x`, and the sum is held from now on.
+/// A state that is carried on: what slot `slot` holds, where it has the sizes and dtype of `x`, is added to
+/// `x`, and the sum is held from now on.
 at::Tensor carry(int64_t slot, const at::Tensor& x);
 /// A tensor that is made when it is first needed, added to `x`.
 at::Tensor add_noise_made_once(int64_t slot, const at::Tensor& x);

@@ -8,14 +8,9 @@ namespace tandem::fuzz {
 
 const std::vector<GivenView>& given_views() {
   static const std::vector<GivenView> views = {
-      GIVEN_VIEW(x.alias()),
-      GIVEN_VIEW(x.select(0, 0)),
-      GIVEN_VIEW(x.slice(0, 0, 1)),
-      GIVEN_VIEW(x.slice(0, 1)),
-      GIVEN_VIEW(x.transpose(0, -1)),
-      GIVEN_VIEW(x.reshape({-1})),
-      GIVEN_VIEW(x.detach()),
-      GIVEN_VIEW(x.unsqueeze(0)),
+      GIVEN_VIEW(x.alias()),     GIVEN_VIEW(x.select(0, 0)),     GIVEN_VIEW(x.slice(0, 0, 1)),
+      GIVEN_VIEW(x.slice(0, 1)), GIVEN_VIEW(x.transpose(0, -1)), GIVEN_VIEW(x.reshape({-1})),
+      GIVEN_VIEW(x.detach()),    GIVEN_VIEW(x.unsqueeze(0)),
   };
   return views;
 }

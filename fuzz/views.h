@@ -6,7 +6,7 @@
 namespace tandem::fuzz {
 
 struct GivenView {
-  const char* text;                         ///< of `x`
+  const char* text;  ///< of `x`
   at::Tensor (*run)(const at::Tensor& x);
 };
 const std::vector<GivenView>& given_views();

@@ -16,12 +16,14 @@ namespace tandem {
 struct Options;
 struct Contract;
 
-/// Compiled code. What is said here of one that a compiler or a backend made is made true of it before it is run.
+/// Compiled code. What is said here of one that a compiler or a backend made is made true of it before it is
+/// run.
 class Executable {
  public:
   virtual ~Executable() = default;
-  /// One tensor for each output of the graph, undefined where the graph has none. The results belong to the caller, who may write them; the argument may be emptied, so that an
-  /// input can die at its last use. Runs below autograd, with autocast off: what it calls of ATen leaves no history.
+  /// One tensor for each output of the graph, undefined where the graph has none. The results belong to the
+  /// caller, who may write them; the argument may be emptied, so that an input can die at its last use. Runs
+  /// below autograd, with autocast off: what it calls of ATen leaves no history.
   virtual Tensors run(Tensors&& inputs) = 0;
   /// Whether any number of threads may be in `run` at once; one that may not is entered by one at a time.
   virtual bool may_overlap() const { return true; }
@@ -29,28 +31,34 @@ class Executable {
   virtual bool shields_itself() const { return false; }
   /// The bytes from which the backend's `load` gives it back, or nothing.
   virtual std::optional<std::vector<uint8_t>> artifact() const { return std::nullopt; }
-  /// The strides of each output where the backend chose them; empty: those of the graph. An output of other strides than the graph's is copied into these.
+  /// The strides of each output where the backend chose them; empty: those of the graph. An output of other
+  /// strides than the graph's is copied into these.
   virtual std::vector<std::vector<int64_t>> output_strides() const { return {}; }
 };
 
-/// Which graph of a compiled function it is: the joint (or inference) graph before it is split, or one of those that a backend is given.
+/// Which graph of a compiled function it is: the joint (or inference) graph before it is split, or one of
+/// those that a backend is given.
 enum class Stage : uint8_t { Joint, Forward, Backward, Inference };
 
 /// What a compiler is told besides the graph.
 struct CompileContext {
   Stage stage = Stage::Inference;
-  size_t graph_id = 0;                       ///< of the function: all of its code shares it
-  size_t signature = 0;                      ///< which of the function's signatures, counted from 0: a forward and its backwards share it
-  size_t order = 1;                          ///< of differentiation: 1 for the function and its gradient, 2 for a gradient that has one in turn
-  size_t variant = 0;                        ///< which of the backwards of this order, counted from 0
-  std::string name;                          ///< Options::name, else a number
+  size_t graph_id = 0;  ///< of the function: all of its code shares it
+  size_t signature =
+      0;  ///< which of the function's signatures, counted from 0: a forward and its backwards share it
+  size_t order =
+      1;  ///< of differentiation: 1 for the function and its gradient, 2 for a gradient that has one in turn
+  size_t variant = 0;  ///< which of the backwards of this order, counted from 0
+  std::string name;    ///< Options::name, else a number
   const Contract* contract = nullptr;
-  c10::Device device = c10::kCPU;            ///< that of the inputs and outputs; an accelerator where there are several
-  std::vector<size_t> static_inputs;         ///< positions of inputs whose address stays: parameters, buffers, captures
-  /// Positions of inputs that nobody else reads once the last backward has run: memory of one whose use_count() is 1 may be used for something else.
+  c10::Device device = c10::kCPU;  ///< that of the inputs and outputs; an accelerator where there are several
+  std::vector<size_t>
+      static_inputs;  ///< positions of inputs whose address stays: parameters, buffers, captures
+  /// Positions of inputs that nobody else reads once the last backward has run: memory of one whose
+  /// use_count() is 1 may be used for something else.
   std::vector<size_t> donated_inputs;
-  size_t first_tangent = 0;                  ///< from here on inputs are tangents; the number of inputs where there are none
-  std::vector<TensorMeta> example;           ///< metadata of the inputs
+  size_t first_tangent = 0;  ///< from here on inputs are tangents; the number of inputs where there are none
+  std::vector<TensorMeta> example;  ///< metadata of the inputs
   const Options* options = nullptr;
 };
 
@@ -60,14 +68,16 @@ struct Named : std::function<Signature> {
   std::string name, version;
   Named() = default;
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, Named> && std::is_constructible_v<std::function<Signature>, F>)
+    requires(!std::is_same_v<std::remove_cvref_t<F>, Named> &&
+             std::is_constructible_v<std::function<Signature>, F>)
   Named(F fn, std::string name_ = {}, std::string version_ = {})
       : std::function<Signature>(std::move(fn)), name(std::move(name_)), version(std::move(version_)) {}
 };
 
 using Compiler = Named<std::shared_ptr<Executable>(const Graph&, const CompileContext&)>;
 
-/// Rewrites one call: adds nodes to `graph` and returns the values that replace the results of `node`, flattened.
+/// Rewrites one call: adds nodes to `graph` and returns the values that replace the results of `node`,
+/// flattened.
 using Decomposition = Named<std::vector<Value>(Graph& graph, const Node& node)>;
 /// Which operators are decomposed, by full name ("aten::gelu_backward"), and how.
 using DecompositionTable = std::map<std::string, Decomposition>;
@@ -81,16 +91,19 @@ class Backend {
   virtual std::string name() const = 0;
   virtual std::string version() const = 0;
   virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
-  /// Whether its code draws from the `Node::state` of a random node that has one, as Graph::run does. Functions with such nodes run as they are otherwise.
+  /// Whether its code draws from the `Node::state` of a random node that has one, as Graph::run does.
+  /// Functions with such nodes run as they are otherwise.
   virtual bool draws_from_states() const { return false; }
   /// Whether it prefers counter-based random numbers to libtorch's, where Options::random is empty.
   virtual bool prefers_counter_numbers() const { return false; }
   /// Which decompositions it wants to see applied first.
   virtual DecompositionTable decompositions() const { return {}; }
-  /// Which passes are to run on the graphs of a stage that it is asked to compile, behind the registered ones; its version stands for them too.
+  /// Which passes are to run on the graphs of a stage that it is asked to compile, behind the registered
+  /// ones; its version stands for them too.
   virtual std::vector<Pass> passes(Stage) const { return {}; }
   /// The executable whose `artifact` these bytes are, made of this graph in an equal context, or null.
-  virtual std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph, const CompileContext& context);
+  virtual std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph,
+                                           const CompileContext& context);
   /// Forgets what it keeps between compiles.
   virtual void reset() {}
 };

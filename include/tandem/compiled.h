@@ -13,13 +13,16 @@ using Callable = std::function<Tensors(const Tensors&)>;
 
 /// What a compile did and why.
 struct Explanation {
-  Graph joint, forward, backward;           ///< backward empty for inference
+  Graph joint, forward, backward;  ///< backward empty for inference
   Contract contract;
   std::string key, cache_state = "off", bypass_reason;
   std::vector<std::string> key_components;  ///< "name: hash", to see why two keys differ
-  int64_t saved_bytes = 0, eager_saved_bytes = 0;   ///< distinct storages kept between forward and backward, neither inputs nor outputs
-  std::string eager_reason;                 ///< why calls like this run as they are, uncompiled; empty when they are compiled
-  size_t nodes_recorded = 0;                ///< before any pass
+  int64_t saved_bytes = 0,
+          eager_saved_bytes =
+              0;  ///< distinct storages kept between forward and backward, neither inputs nor outputs
+  std::string
+      eager_reason;  ///< why calls like this run as they are, uncompiled; empty when they are compiled
+  size_t nodes_recorded = 0;  ///< before any pass
   double trace_seconds = 0, compile_seconds = 0;
 };
 
@@ -35,9 +38,11 @@ using Program = std::function<Returned(const Tensors&)>;
 /// The user's name for a captured tensor ("parameter fc.weight"), or an empty string.
 using Namer = std::function<std::string(const at::Tensor&)>;
 
-class Function;                             ///< a program with its compiled signatures; thread-safe
+class Function;  ///< a program with its compiled signatures; thread-safe
 /// `argument_names` name the tensors in errors and contracts; missing ones are numbered.
-std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names = {}, Namer name_capture = {});
+std::shared_ptr<Function> make_function(Program program, Options options,
+                                        std::vector<std::string> argument_names = {},
+                                        Namer name_capture = {});
 Returned call(Function& function, const Tensors& inputs);
 Explanation explain(Function& function, const Tensors& inputs);
 /// See cache::key.
@@ -45,7 +50,8 @@ std::string key(const Function& function, const Tensors& inputs);
 
 }  // namespace detail
 
-/// A compiled function of a list of tensors: called and trained like the original; copies share their state; calls are thread-safe.
+/// A compiled function of a list of tensors: called and trained like the original; copies share their state;
+/// calls are thread-safe.
 class Compiled {
  public:
   /// Of nothing yet: assign what `compile` returns; a call before that throws Error.
@@ -57,7 +63,10 @@ class Compiled {
 
  private:
   detail::Function& function() const {
-    if (!function_) throw Error("a compiled function was called into which nothing was compiled; assign it what tandem::compile returns first");
+    if (!function_)
+      throw Error(
+          "a compiled function was called into which nothing was compiled; assign it what tandem::compile "
+          "returns first");
     return *function_;
   }
 

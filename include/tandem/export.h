@@ -10,31 +10,37 @@ namespace tandem {
 /// What an input of an exported graph is.
 struct ExportedInput {
   enum class Kind : uint8_t { Parameter, Buffer, Argument, Capture } kind;
-  std::string name;                          ///< of the parameter or buffer; else "argument 0", "captured tensor 0"
+  /// of the parameter or buffer; else "argument 0", "captured tensor 0"
+  std::string name;
 };
 
 /// What an output of an exported graph is.
 struct ExportedOutput {
   enum class Kind : uint8_t { Update, Output, Gradient } kind;
-  std::string name;                          ///< Update: of the input that is to hold it; Gradient: of the input it is the gradient of; Output: its position
+  /// Update: of the input that is to hold it; Gradient: of the input it is the gradient of; Output: its
+  /// position
+  std::string name;
 };
 
-/// A functional graph and what its inputs and outputs are. Inputs: parameters, buffers, arguments, captures. Outputs: updated inputs, what the function returned,
-/// then (joint) gradients in the order of the inputs that have one.
+/// A functional graph and what its inputs and outputs are. Inputs: parameters, buffers, arguments, captures.
+/// Outputs: updated inputs, what the function returned, then (joint) gradients in the order of the inputs
+/// that have one.
 struct Exported {
   Graph graph;
   std::vector<ExportedInput> inputs;
   std::vector<ExportedOutput> outputs;
-  Tensors captures;                          ///< the tensors behind inputs of kind Capture
+  Tensors captures;  ///< the tensors behind inputs of kind Capture
 
-  /// Runs the graph on all of its inputs but the captures; throws ContractError for tensors of other sizes or dtypes than those it was exported with.
+  /// Runs the graph on all of its inputs but the captures; throws ContractError for tensors of other sizes or
+  /// dtypes than those it was exported with.
   Tensors operator()(const Tensors& tensors) const;
 };
 
 namespace detail {
 
 /// `state` names the parameters and buffers that become inputs; empty for a plain function.
-Exported export_program(const Program& program, const std::shared_ptr<torch::nn::Module>& state, const Tensors& example, std::optional<size_t> loss_index);
+Exported export_program(const Program& program, const std::shared_ptr<torch::nn::Module>& state,
+                        const Tensors& example, std::optional<size_t> loss_index);
 Joint export_program_with_tangents(const Program& program, const Tensors& example);
 
 template <class F>
@@ -45,8 +51,11 @@ Program program_of(F fn) {
     return []<class R, class... Args>(auto invoke, std::type_identity<R(Args...)>) -> Program {
       return [invoke](const Tensors& in) -> Returned {
         if (in.size() != sizeof...(Args))
-          throw ContractError("the function takes " + std::to_string(sizeof...(Args)) + " tensors and was given " + std::to_string(in.size()));
-        return [&]<size_t... i>(std::index_sequence<i...>) { return take_apart<std::remove_cvref_t<R>>(invoke(in[i]...)); }(std::index_sequence_for<Args...>());
+          throw ContractError("the function takes " + std::to_string(sizeof...(Args)) +
+                              " tensors and was given " + std::to_string(in.size()));
+        return [&]<size_t... i>(std::index_sequence<i...>) {
+          return take_apart<std::remove_cvref_t<R>>(invoke(in[i]...));
+        }(std::index_sequence_for<Args...>());
       };
     }(fn, std::type_identity<typename SignatureOf<std::decay_t<F>>::type>());
   }
@@ -55,13 +64,16 @@ Program program_of(F fn) {
 template <class Impl>
 Program program_of_module(std::shared_ptr<Impl> module) {
   return []<class R, class... Args>(auto impl, std::type_identity<R(Args...)>) {
-    return program_of([impl](const std::conditional_t<true, at::Tensor, Args>&... in) -> R { return impl->forward(in...); });
+    return program_of([impl](const std::conditional_t<true, at::Tensor, Args>&... in) -> R {
+      return impl->forward(in...);
+    });
   }(module, std::type_identity<typename SignatureOf<decltype(&Impl::forward)>::type>());
 }
 
 }  // namespace detail
 
-/// The forward alone. Writes to a function's inputs that require grad, sizes or strides written in place, and written inputs that share memory are refused.
+/// The forward alone. Writes to a function's inputs that require grad, sizes or strides written in place, and
+/// written inputs that share memory are refused.
 template <class F>
   requires(detail::TensorsFunction<F> || detail::TypedFunction<F>)
 Exported export_forward(F fn, const Tensors& example) {
@@ -93,7 +105,8 @@ Exported export_joint(torch::nn::ModuleHolder<Impl> module, const Tensors& examp
   return export_joint(module.ptr(), example, loss_index);
 }
 
-/// Forward and backward of a function of tensors with one tangent for each output that requires grad, ready for a partitioner.
+/// Forward and backward of a function of tensors with one tangent for each output that requires grad, ready
+/// for a partitioner.
 template <class F>
   requires(detail::TensorsFunction<F> || detail::TypedFunction<F>)
 Joint export_joint_with_tangents(F fn, const Tensors& example) {

@@ -1,4 +1,5 @@
-/// The graph that every stage speaks: named tensors, operator calls, and what is known about each tensor ahead of time.
+/// The graph that every stage speaks: named tensors, operator calls, and what is known about each tensor
+/// ahead of time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -44,7 +45,8 @@ struct TensorMeta {
 /// Same dtype, device, sizes, strides, offset and lazy bits: one can stand in for the other in memory.
 bool same_geometry(const TensorMeta& a, const TensorMeta& b);
 
-/// One argument or one result of a node: a tensor, a list of tensors, or a constant (anything that is no tensor).
+/// One argument or one result of a node: a tensor, a list of tensors, or a constant (anything that is no
+/// tensor).
 using Operand = std::variant<Value, std::vector<Value>, c10::IValue>;
 
 enum class Phase : uint8_t { Forward, Backward };
@@ -52,17 +54,20 @@ enum class Phase : uint8_t { Forward, Backward };
 /// One operator call.
 struct Node {
   c10::OperatorHandle op;
-  std::vector<Operand> arguments;        ///< one per schema argument, defaults filled in
-  std::vector<Operand> results;          ///< one per schema return; a constant where the operator returns no tensor
-  /// Arguments that the operator writes, each with the value it holds afterwards. In a functional graph a written
-  /// argument is a clone that nothing else reads, except for the copies back into inputs at a graph's end.
+  std::vector<Operand> arguments;  ///< one per schema argument, defaults filled in
+  /// one per schema return; a constant where the operator returns no tensor
+  std::vector<Operand> results;
+  /// Arguments that the operator writes, each with the value it holds afterwards. In a functional graph a
+  /// written argument is a clone that nothing else reads, except for the copies back into inputs at a graph's
+  /// end.
   std::vector<std::pair<Value, Value>> writes;
   Phase phase = Phase::Forward;
-  std::string location;                  ///< file:line in the user's program, where it was asked for
-  /// Of a random node: the generator's state that it draws from. The live generator is left alone then, and the
-  /// node is a function of what it reads like any other. None: it draws from the live generator.
+  std::string location;  ///< file:line in the user's program, where it was asked for
+  /// Of a random node: the generator's state that it draws from. The live generator is left alone then, and
+  /// the node is a function of what it reads like any other. None: it draws from the live generator.
   Value state = {};
-  Value next_state = {};                 ///< the state that its draw leaves behind, where somebody asks for that
+  /// the state that its draw leaves behind, where somebody asks for that
+  Value next_state = {};
 };
 
 /// Calls `visit(Value)` for every tensor in an operand, nones left out.
@@ -80,7 +85,8 @@ void for_each_argument(const Node& node, Visit&& visit) {
   for (const Operand& a : node.arguments) for_each_value(a, visit);
   if (node.state) visit(node.state);
 }
-/// Every tensor a node makes: its results, then the values its written arguments hold afterwards, then the next state.
+/// Every tensor a node makes: its results, then the values its written arguments hold afterwards, then the
+/// next state.
 template <class Visit>
 void for_each_result(const Node& node, Visit&& visit) {
   for (const Operand& r : node.results) for_each_value(r, visit);
@@ -109,7 +115,8 @@ void map_arguments(Node& node, Map&& map) {
 class Graph {
  public:
   const std::vector<Value>& inputs() const { return inputs_; }
-  const std::vector<Value>& outputs() const { return outputs_; }        ///< a none is an output that is not there
+  /// a none is an output that is not there
+  const std::vector<Value>& outputs() const { return outputs_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<std::pair<Value, at::Tensor>>& constants() const { return constants_; }
   const TensorMeta& meta(Value value) const { return metas_[value.id]; }
@@ -137,7 +144,8 @@ class Graph {
   /// Text that parses back to an equal graph.
   std::string to_string() const;
   static Graph parse(std::string_view text);
-  /// SHA-256, in hex, of everything that changes what the graph computes; equal across processes and machines. Names and locations are not part of it.
+  /// SHA-256, in hex, of everything that changes what the graph computes; equal across processes and
+  /// machines. Names and locations are not part of it.
   std::string hash() const;
   /// Throws Error with the offending node and its neighbours unless the graph is well formed.
   void verify() const;
@@ -152,7 +160,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<TensorMeta> metas_;
   int32_t next_storage_ = 0;
-  std::vector<std::pair<int32_t, std::string>> names_;                  ///< sorted by value id
+  std::vector<std::pair<int32_t, std::string>> names_;  ///< sorted by value id
   std::vector<std::pair<Value, at::Tensor>> constants_;
 };
 

@@ -13,16 +13,19 @@ concept forward_takes = requires(Impl& module) { module.forward(std::declval<std
 
 }  // namespace detail
 
-/// A compiled torch::nn module: called like the module, which `->` reaches; its parameters and buffers are the module's own, so optimisers, `eval()` and `to()` act on both.
-/// Copies share their state; calls are thread-safe.
+/// A compiled torch::nn module: called like the module, which `->` reaches; its parameters and buffers are
+/// the module's own, so optimisers, `eval()` and `to()` act on both. Copies share their state; calls are
+/// thread-safe.
 template <class Impl>
 class CompiledModule {
  public:
   /// Of nothing yet: assign what `compile` returns; a call before that throws Error.
   CompiledModule() = default;
-  CompiledModule(std::shared_ptr<Impl> module, Options options) : state_(std::make_shared<State>(std::move(module), std::move(options))) {}
+  CompiledModule(std::shared_ptr<Impl> module, Options options)
+      : state_(std::make_shared<State>(std::move(module), std::move(options))) {}
 
-  /// What the module's `forward` returns for these arguments; trailing ones that have defaults may be left out.
+  /// What the module's `forward` returns for these arguments; trailing ones that have defaults may be left
+  /// out.
   template <class... Args>
     requires detail::forward_takes<Impl, Args...>
   auto operator()(Args&&... args) const {
@@ -50,7 +53,8 @@ class CompiledModule {
 
  private:
   struct State {
-    State(std::shared_ptr<Impl> module_, Options options) : module(std::move(module_)), variants(watching(module, std::move(options))) {}
+    State(std::shared_ptr<Impl> module_, Options options)
+        : module(std::move(module_)), variants(watching(module, std::move(options))) {}
     static Options watching(const std::shared_ptr<Impl>& module, Options options) {
       if (!module) throw Error("compile: the module is empty; construct it first.");
       options.watch.push_back(module);
@@ -69,11 +73,16 @@ class CompiledModule {
   }
   template <class... Values>
   std::shared_ptr<detail::Function> find(Writer& writer, const Values&... values) const {
-    if (!state_) throw Error("a compiled module was called into which nothing was compiled; assign it what tandem::compile returns first");
+    if (!state_)
+      throw Error(
+          "a compiled module was called into which nothing was compiled; assign it what tandem::compile "
+          "returns first");
     // forward may be a template: calls with other types are other programs.
     static const std::string types = typeid(std::tuple<Values...>).name();
     writer.rest = types;
-    auto invoke = [module = state_->module](auto&&... given) -> decltype(auto) { return module->forward(std::forward<decltype(given)>(given)...); };
+    auto invoke = [module = state_->module](auto&&... given) -> decltype(auto) {
+      return module->forward(std::forward<decltype(given)>(given)...);
+    };
     return detail::function_for(state_->variants, invoke, writer, values...);
   }
 

@@ -1,4 +1,5 @@
-/// How arguments and results become a flat list of tensors and back: tensors are listed, everything else joins the signature.
+/// How arguments and results become a flat list of tensors and back: tensors are listed, everything else
+/// joins the signature.
 #pragma once
 
 #include <c10/core/Scalar.h>
@@ -29,16 +30,20 @@ inline constexpr bool always_false = false;
 
 /// Types whose bytes are their value.
 template <class T>
-concept PlainValue = (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>) || std::is_enum_v<T> || std::is_same_v<T, c10::Device> ||
-    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>> || std::is_same_v<T, c10::complex<float>> ||
-    std::is_same_v<T, c10::complex<double>>;
+concept PlainValue = (std::is_arithmetic_v<T> && !std::is_same_v<T, long double>) || std::is_enum_v<T> ||
+                     std::is_same_v<T, c10::Device> || std::is_same_v<T, std::complex<float>> ||
+                     std::is_same_v<T, std::complex<double>> || std::is_same_v<T, c10::complex<float>> ||
+                     std::is_same_v<T, c10::complex<double>>;
 
-/// Types whose value is the type itself: the alternatives of libtorch's option variants, std::monostate, plain functors.
+/// Types whose value is the type itself: the alternatives of libtorch's option variants, std::monostate,
+/// plain functors.
 template <class T>
 concept Tag = std::is_empty_v<T> && std::is_default_constructible_v<T>;
 
 template <class T>
-concept MapLike = requires(T map, typename T::key_type key, typename T::mapped_type value) { map.emplace(std::move(key), std::move(value)); };
+concept MapLike = requires(T map, typename T::key_type key, typename T::mapped_type value) {
+  map.emplace(std::move(key), std::move(value));
+};
 
 /// Structs of public fields.
 template <class T>
@@ -62,8 +67,10 @@ inline constexpr bool borrows<c10::OptionalArrayRef<T>> = true;
 
 template <class T>
 struct Pack {
-  static_assert(detail::always_false<T>,
-                "tandem::compile: this argument or result type cannot be taken apart; use tensors, numbers, strings, enums, standard containers and structs of them, or specialise tandem::Pack for it.");
+  static_assert(
+      detail::always_false<T>,
+      "tandem::compile: this argument or result type cannot be taken apart; use tensors, numbers, strings, "
+      "enums, standard containers and structs of them, or specialise tandem::Pack for it.");
 };
 
 template <>
@@ -124,9 +131,12 @@ template <>
 struct Pack<c10::Scalar> {
   static void write(const c10::Scalar& value, Writer& to) {
     to.write(value.type());
-    if (value.isComplex()) to.write(value.toComplexDouble());
-    else if (value.isFloatingPoint()) to.write(value.toDouble());
-    else to.write(value.toLong());
+    if (value.isComplex())
+      to.write(value.toComplexDouble());
+    else if (value.isFloatingPoint())
+      to.write(value.toDouble());
+    else
+      to.write(value.toLong());
   }
   static c10::Scalar read(Reader& from) {
     auto type = from.read<c10::ScalarType>();
@@ -160,7 +170,9 @@ struct Pack<c10::ArrayRef<T>> {
 
 template <class T>
 struct Pack<c10::OptionalArrayRef<T>> {
-  static void write(c10::OptionalArrayRef<T> value, Writer& to) { to.write(value ? std::optional(value->vec()) : std::nullopt); }
+  static void write(c10::OptionalArrayRef<T> value, Writer& to) {
+    to.write(value ? std::optional(value->vec()) : std::nullopt);
+  }
   static c10::OptionalArrayRef<T> read(Reader& from) {
     const auto& kept = from.keep(from.read<std::optional<std::vector<T>>>());
     return kept ? c10::OptionalArrayRef<T>(*kept) : c10::OptionalArrayRef<T>();
@@ -173,14 +185,18 @@ struct Pack<std::array<T, N>> {
     for (size_t i = 0; i < N; ++i) to.write_part(i, value[i]);
   }
   static std::array<T, N> read(Reader& from) {
-    return [&]<size_t... I>(std::index_sequence<I...>) { return std::array<T, N>{((void)I, from.read<T>())...}; }(std::make_index_sequence<N>());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return std::array<T, N>{((void)I, from.read<T>())...};
+    }(std::make_index_sequence<N>());
   }
 };
 
 template <class... T>
 struct Pack<std::tuple<T...>> {
   static void write(const std::tuple<T...>& value, Writer& to) {
-    [&]<size_t... I>(std::index_sequence<I...>) { (to.write_part(I, std::get<I>(value)), ...); }(std::index_sequence_for<T...>());
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      (to.write_part(I, std::get<I>(value)), ...);
+    }(std::index_sequence_for<T...>());
   }
   static std::tuple<T...> read([[maybe_unused]] Reader& from) { return std::tuple<T...>{from.read<T>()...}; }
 };
@@ -200,7 +216,9 @@ struct Pack<std::optional<T>> {
     to.write(value.has_value());
     if (value) to.write(*value);
   }
-  static std::optional<T> read(Reader& from) { return from.read<bool>() ? std::optional<T>(from.read<T>()) : std::nullopt; }
+  static std::optional<T> read(Reader& from) {
+    return from.read<bool>() ? std::optional<T>(from.read<T>()) : std::nullopt;
+  }
 };
 
 template <class... T>
@@ -210,7 +228,8 @@ struct Pack<std::variant<T...>> {
     std::visit([&]<class Held>(const Held& held) { to.write_held(held); }, value);
   }
   static std::variant<T...> read(Reader& from) {
-    static constexpr std::variant<T...> (*readers[])(Reader&) = {[](Reader& r) -> std::variant<T...> { return r.read<T>(); }...};
+    static constexpr std::variant<T...> (*readers[])(Reader&) = {
+        [](Reader& r) -> std::variant<T...> { return r.read<T>(); }...};
     return readers[from.read_size()](from);
   }
 };
@@ -238,14 +257,20 @@ template <detail::Struct T>
 struct Pack<T> {
   using Fields = detail::Fields<T>;
   using Places = std::make_index_sequence<std::tuple_size_v<Fields>>;
-  static_assert(!detail::borrows<Fields>, "tandem: the fields of a struct own what they hold; use std::string and std::vector in place of pointers and views.");
+  static_assert(!detail::borrows<Fields>,
+                "tandem: the fields of a struct own what they hold; use std::string and std::vector in place "
+                "of pointers and views.");
 
   static void write(const T& value, Writer& to) {
     auto fields = detail::tie_fields(value);
-    [&]<size_t... I>(std::index_sequence<I...>) { (to.write_part(detail::field_name<T, I>, std::get<I>(fields)), ...); }(Places());
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      (to.write_part(detail::field_name<T, I>, std::get<I>(fields)), ...);
+    }(Places());
   }
   static T read(Reader& from) {
-    return [&]<size_t... I>(std::index_sequence<I...>) { return T{from.read<std::tuple_element_t<I, Fields>>()...}; }(Places());
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return T{from.read<std::tuple_element_t<I, Fields>>()...};
+    }(Places());
   }
 };
 

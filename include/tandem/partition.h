@@ -5,16 +5,17 @@
 
 namespace tandem {
 
-/// A joint graph and where its halves meet: the first `primals` inputs belong to the forward, the rest are tangents;
-/// the first `forward_outputs` outputs are the forward's, the rest are gradients.
+/// A joint graph and where its halves meet: the first `primals` inputs belong to the forward, the rest are
+/// tangents; the first `forward_outputs` outputs are the forward's, the rest are gradients.
 struct Joint {
   Graph graph;
   size_t primals = 0;
   size_t forward_outputs = 0;
 };
 
-/// The two halves. `forward` takes the primals and returns the joint's forward outputs, then `saved`; `backward` takes `saved`, then the tangents, and
-/// returns the gradients. Values keep the joint's names in both.
+/// The two halves. `forward` takes the primals and returns the joint's forward outputs, then `saved`;
+/// `backward` takes `saved`, then the tangents, and returns the gradients. Values keep the joint's names in
+/// both.
 struct Partition {
   Graph forward, backward;
   std::vector<Value> saved;
@@ -22,8 +23,9 @@ struct Partition {
 
 /// What a partitioner is told besides the graph.
 struct PartitionContext {
-  double memory_budget = 1;                  ///< Options::memory_budget
-  /// Values of the forward that are saved whether or not this backward reads them: derivatives of higher order will.
+  double memory_budget = 1;  ///< Options::memory_budget
+  /// Values of the forward that are saved whether or not this backward reads them: derivatives of higher
+  /// order will.
   std::vector<Value> must_save = {};
 };
 
@@ -32,15 +34,18 @@ using Partitioner = Named<Partition(const Joint&, const PartitionContext&)>;
 /// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved.
 Partition partition_default(const Joint& joint, const PartitionContext& context = {});
 
-/// The least is saved: what the backward reads is computed again from the primals wherever that gives the same, and random
-/// numbers are drawn again from the generator's state. It does so from copies of the primals, which the caller may write.
+/// The least is saved: what the backward reads is computed again from the primals wherever that gives the
+/// same, and random numbers are drawn again from the generator's state. It does so from copies of the
+/// primals, which the caller may write.
 Partition partition_recompute_all(const Joint& joint, const PartitionContext& context = {});
 
 /// The most is saved: every value of the forward in memory that nobody else has, and what the backward reads.
 Partition partition_save_all(const Joint& joint, PartitionContext context = {});
 
-/// Throws Error that names the partitioner unless these are well formed halves of the joint graph, as `Partition` describes them, and save what must be saved.
-void verify(const Partition& halves, const Joint& joint, const PartitionContext& context, const std::string& partitioner);
+/// Throws Error that names the partitioner unless these are well formed halves of the joint graph, as
+/// `Partition` describes them, and save what must be saved.
+void verify(const Partition& halves, const Joint& joint, const PartitionContext& context,
+            const std::string& partitioner);
 
 /// Adds a partitioner under a name for Options::partitioner.
 void register_partitioner(const std::string& name, Partitioner partitioner);

@@ -12,8 +12,8 @@
 
 namespace tandem {
 
-/// How values of type T are written and read back: tensors, numbers, strings, enums, standard containers, and structs whose fields are such (see wrapper.h). Specialise it for a
-/// class of your own with
+/// How values of type T are written and read back: tensors, numbers, strings, enums, standard containers, and
+/// structs whose fields are such (see wrapper.h). Specialise it for a class of your own with
 ///   static void write(const T&, Writer&);   // every part, through Writer::write
 ///   static T read(Reader&);                 // the same parts in the same order, through Reader::read
 template <class T>
@@ -23,10 +23,11 @@ struct Pack;
 class Writer {
  public:
   std::vector<at::Tensor> tensors;
-  std::string rest;                         ///< numbers, strings, lengths, which optionals are set: all that is no tensor
+  /// numbers, strings, lengths, which optionals are set: all that is no tensor
+  std::string rest;
   std::vector<std::string>* names = nullptr;  ///< where to put the name of each tensor, when somebody asks
-  std::string path;                         ///< the name of what is being written, kept only for `names`
-  bool names_kinds = false;                 ///< names tell the type of what a variant holds
+  std::string path;                           ///< the name of what is being written, kept only for `names`
+  bool names_kinds = false;                   ///< names tell the type of what a variant holds
 
   template <class T>
   void write(const T& value) {
@@ -65,8 +66,10 @@ class Writer {
   void append(size_t position) { path += "[" + std::to_string(position) + "]"; }
   template <class Key>
   void append(const Key& key) {
-    if constexpr (std::is_convertible_v<const Key&, std::string_view>) (path += ".") += key;
-    else path += "[key]";
+    if constexpr (std::is_convertible_v<const Key&, std::string_view>)
+      (path += ".") += key;
+    else
+      path += "[key]";
   }
 };
 

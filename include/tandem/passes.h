@@ -8,14 +8,16 @@ namespace tandem {
 /// Drops nodes that nothing reads, unless they write an input or have side effects.
 Graph eliminate_dead_code(Graph graph);
 
-/// Merges nodes of one phase that compute the same from the same values; random nodes, nodes that write and values that leave the graph as outputs stay apart.
+/// Merges nodes of one phase that compute the same from the same values; random nodes, nodes that write and
+/// values that leave the graph as outputs stay apart.
 Graph eliminate_common_subexpressions(Graph graph);
 
 /// Computes small nodes that depend on constants alone now; the results become constants of the graph.
 Graph fold_constants(Graph graph);
 
-/// Replaces every call that has a row in `table`, repeatedly until none is left; a row that answers with no values leaves its call. The values replaced keep
-/// names, dtypes, sizes and strides: where a row's answer lies otherwise in memory a copy is added. The values of written arguments come behind the results.
+/// Replaces every call that has a row in `table`, repeatedly until none is left; a row that answers with no
+/// values leaves its call. The values replaced keep names, dtypes, sizes and strides: where a row's answer
+/// lies otherwise in memory a copy is added. The values of written arguments come behind the results.
 Graph decompose(Graph graph, const DecompositionTable& table);
 
 /// The named default table: decompositions that make a graph smaller to fuse, each exact up to rounding.
@@ -24,7 +26,8 @@ DecompositionTable default_decompositions();
 /// Adds a row to (or replaces it in) what `default_decompositions` gives from now on.
 void register_decomposition(const std::string& op, Decomposition decomposition);
 
-/// Adds a pass that runs on every graph of a stage: on joint graphs before Tandem's own passes, on the others behind them. A pass that breaks a graph is named in an Error.
+/// Adds a pass that runs on every graph of a stage: on joint graphs before Tandem's own passes, on the others
+/// behind them. A pass that breaks a graph is named in an Error.
 void register_pass(Stage stage, Pass pass);
 /// The passes registered for a stage, in order.
 std::vector<Pass> registered_passes(Stage stage);

@@ -1,6 +1,8 @@
-/// Tandem compiles libtorch programs ahead of time: hand `tandem::compile` a C++ function, a torch::nn module or a TorchScript module, and call and train what it returns exactly
-/// like the original. At the first call with inputs of some kind the program is run once on tensors without data; what it did is recorded, differentiated, split into a forward
-/// and a backward that keep little between them, and compiled; later calls go straight to the compiled code.
+/// Tandem compiles libtorch programs ahead of time: hand `tandem::compile` a C++ function, a torch::nn module
+/// or a TorchScript module, and call and train what it returns exactly like the original. At the first call
+/// with inputs of some kind the program is run once on tensors without data; what it did is recorded,
+/// differentiated, split into a forward and a backward that keep little between them, and compiled; later
+/// calls go straight to the compiled code.
 #pragma once
 
 #include <tandem/build.h>

@@ -9,15 +9,18 @@
 
 namespace tandem::detail {
 
-/// The functions made so far, by what the call held besides tensors; bounded by Options::max_signatures; thread-safe.
+/// The functions made so far, by what the call held besides tensors; bounded by Options::max_signatures;
+/// thread-safe.
 class Variants {
  public:
-  explicit Variants(Options options, Namer name_capture = {}) : options_(std::move(options)), name_capture_(std::move(name_capture)) {}
+  explicit Variants(Options options, Namer name_capture = {})
+      : options_(std::move(options)), name_capture_(std::move(name_capture)) {}
 
   /// The function made for `rest`, or null.
   std::shared_ptr<Function> find(const std::string& rest);
   /// Makes it, unless another thread was faster; the least recently used one goes when there are too many.
-  std::shared_ptr<Function> add(const std::string& rest, Program program, std::vector<std::string> argument_names);
+  std::shared_ptr<Function> add(const std::string& rest, Program program,
+                                std::vector<std::string> argument_names);
 
  private:
   std::shared_ptr<Function> find_locked(const std::string& rest);
@@ -29,7 +32,7 @@ class Variants {
   std::mutex mutex_;
   Options options_;
   Namer name_capture_;
-  std::list<Entry> entries_;                ///< most recently used first
+  std::list<Entry> entries_;  ///< most recently used first
   bool warned_ = false;
 };
 
@@ -54,7 +57,9 @@ Returned take_apart(const Result& result) {
 
 template <class Result>
 Result put_together(const Returned& returned) {
-  static_assert(!borrows<Result>, "tandem::compile: a result owns what it holds; use std::string and std::vector in place of pointers and views.");
+  static_assert(!borrows<Result>,
+                "tandem::compile: a result owns what it holds; use std::string and std::vector in place of "
+                "pointers and views.");
   return Reader(returned.tensors, *static_cast<const std::string*>(returned.structure.get())).read<Result>();
 }
 
@@ -74,9 +79,11 @@ Program make_program(Invoke invoke, std::string rest) {
   };
 }
 
-/// The function for arguments like these, made with `invoke` when they are new; `to` is left with the arguments taken apart.
+/// The function for arguments like these, made with `invoke` when they are new; `to` is left with the
+/// arguments taken apart.
 template <class... Values, class Invoke>
-std::shared_ptr<Function> function_for(Variants& variants, const Invoke& invoke, Writer& to, const Values&... values) {
+std::shared_ptr<Function> function_for(Variants& variants, const Invoke& invoke, Writer& to,
+                                       const Values&... values) {
   size_t kept = to.rest.size();
   write_arguments(to, values...);
   if (auto function = variants.find(to.rest)) return function;

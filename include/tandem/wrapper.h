@@ -9,11 +9,14 @@
 ///   tandem::backward(y, Pair{ga, gb});                // a gradient has the kind of its value
 ///   Scaled g = tandem::grad_of(w);                    // the gradients, nested alike, constants kept
 ///
-/// A struct of public fields without base classes is a wrapper as it is. Fields are tensors, wrappers, standard containers of these (missing optionals and undefined tensors
-/// included), or constants: numbers, strings, enums. The graph sees the inner tensors alone, each named by its path ("argument 1.inner.a"). All else is part of the signature: a
-/// call with another constant, another number of tensors or another alternative of a variant is another trace. In results constants are those of the trace. What operators mean
-/// for a wrapper is what its own C++ operators do; writes to inner tensors, their aliasing and their gradients are those of plain tensors. Other classes say in a specialisation of
-/// tandem::Pack how they are taken apart; tensors may be made on the way.
+/// A struct of public fields without base classes is a wrapper as it is. Fields are tensors, wrappers,
+/// standard containers of these (missing optionals and undefined tensors included), or constants: numbers,
+/// strings, enums. The graph sees the inner tensors alone, each named by its path ("argument 1.inner.a"). All
+/// else is part of the signature: a call with another constant, another number of tensors or another
+/// alternative of a variant is another trace. In results constants are those of the trace. What operators
+/// mean for a wrapper is what its own C++ operators do; writes to inner tensors, their aliasing and their
+/// gradients are those of plain tensors. Other classes say in a specialisation of tandem::Pack how they are
+/// taken apart; tensors may be made on the way.
 #pragma once
 
 #include <tandem/error.h>
@@ -38,7 +41,9 @@ Tensors tensors_of(const W& wrapper) {
 template <class W, class F>
   requires std::is_invocable_r_v<at::Tensor, F&, const at::Tensor&>
 W map_tensors(const W& wrapper, F f) {
-  static_assert(!detail::borrows<W>, "tandem::map_tensors: a wrapper owns what it holds; use std::string and std::vector in place of pointers and views.");
+  static_assert(!detail::borrows<W>,
+                "tandem::map_tensors: a wrapper owns what it holds; use std::string and std::vector in place "
+                "of pointers and views.");
   Writer writer;
   writer.write(wrapper);
   for (at::Tensor& tensor : writer.tensors)
@@ -46,21 +51,25 @@ W map_tensors(const W& wrapper, F f) {
   return Reader(writer.tensors, writer.rest).read<W>();
 }
 
-/// The gradients that leaves, and tensors with retain_grad(), have accumulated; undefined where there is none.
+/// The gradients that leaves, and tensors with retain_grad(), have accumulated; undefined where there is
+/// none.
 template <class W>
 W grad_of(const W& wrapper) {
-  return map_tensors(wrapper, [](const at::Tensor& tensor) { return tensor.is_leaf() || tensor.retains_grad() ? tensor.grad() : at::Tensor(); });
+  return map_tensors(wrapper, [](const at::Tensor& tensor) {
+    return tensor.is_leaf() || tensor.retains_grad() ? tensor.grad() : at::Tensor();
+  });
 }
 
 /// What a backward leaves behind it.
 struct BackwardOptions {
-  bool retain_graph = false;                ///< the same graph may be gone through again
-  bool create_graph = false;                ///< the gradients may be differentiated
+  bool retain_graph = false;  ///< the same graph may be gone through again
+  bool create_graph = false;  ///< the gradients may be differentiated
 };
 
 namespace detail {
 
-[[noreturn]] void refuse_gradient(const std::vector<std::string>& expected, const std::vector<std::string>& arrived);
+[[noreturn]] void refuse_gradient(const std::vector<std::string>& expected,
+                                  const std::vector<std::string>& arrived);
 /// The path of each tensor, with the types of what variants hold.
 template <class W>
 std::vector<std::string> kind_of(const W& wrapper) {
@@ -77,35 +86,44 @@ std::pair<Tensors, Tensors> value_and_gradient(const W& wrapper, const W& gradie
   Writer value, along;
   value.write(wrapper);
   along.write(gradient);
-  if (value.rest != along.rest || value.tensors.size() != along.tensors.size()) refuse_gradient(kind_of(wrapper), kind_of(gradient));
+  if (value.rest != along.rest || value.tensors.size() != along.tensors.size())
+    refuse_gradient(kind_of(wrapper), kind_of(gradient));
   return {std::move(value.tensors), std::move(along.tensors)};
 }
 void backward(const Tensors& tensors, const Tensors& gradients, const BackwardOptions& options);
-Tensors grad(const Tensors& tensors, const Tensors& inputs, const Tensors& gradients, const BackwardOptions& options);
-void register_parameters(torch::nn::Module& module, const std::string& name, const std::vector<std::string>& paths, const Tensors& tensors);
+Tensors grad(const Tensors& tensors, const Tensors& inputs, const Tensors& gradients,
+             const BackwardOptions& options);
+void register_parameters(torch::nn::Module& module, const std::string& name,
+                         const std::vector<std::string>& paths, const Tensors& tensors);
 
 }  // namespace detail
 
-/// Accumulates gradients in the leaves behind the wrapper's tensors, along `gradient`, whose undefined tensors stand for none. Throws ContractError when the gradient is of another
-/// kind than the wrapper: other alternatives of variants, lengths of containers, missing optionals, constants. (Other types do not pass the C++ compiler.)
+/// Accumulates gradients in the leaves behind the wrapper's tensors, along `gradient`, whose undefined
+/// tensors stand for none. Throws ContractError when the gradient is of another kind than the wrapper: other
+/// alternatives of variants, lengths of containers, missing optionals, constants. (Other types do not pass
+/// the C++ compiler.)
 template <class W>
-void backward(const W& wrapper, const std::type_identity_t<W>& gradient, const BackwardOptions& options = {}) {
+void backward(const W& wrapper, const std::type_identity_t<W>& gradient,
+              const BackwardOptions& options = {}) {
   auto [tensors, gradients] = detail::value_and_gradient(wrapper, gradient);
   detail::backward(tensors, gradients, options);
 }
 
-/// The gradients of the wrapper's tensors along `gradient` with respect to those of `inputs`, as a wrapper of the inputs' kind: undefined where there is none. Throws like `backward`.
+/// The gradients of the wrapper's tensors along `gradient` with respect to those of `inputs`, as a wrapper of
+/// the inputs' kind: undefined where there is none. Throws like `backward`.
 template <class W, class Inputs>
-Inputs grad(const W& wrapper, const Inputs& inputs, const std::type_identity_t<W>& gradient, const BackwardOptions& options = {}) {
+Inputs grad(const W& wrapper, const Inputs& inputs, const std::type_identity_t<W>& gradient,
+            const BackwardOptions& options = {}) {
   auto [tensors, gradients] = detail::value_and_gradient(wrapper, gradient);
   Writer writer;
   writer.write(inputs);
   return Reader(detail::grad(tensors, writer.tensors, gradients, options), writer.rest).read<Inputs>();
 }
 
-/// Makes the wrapper's tensors parameters of the module, named by their paths: "weight.a", "weight.layers.0.b" for `name` "weight". They are the wrapper's own tensors, so both see
-/// what optimisers and `to()` do. Tensors that cannot have gradients become buffers, undefined ones nothing. As with register_parameter, a module that is cloned makes its tensors
-/// and registers them in `reset()`.
+/// Makes the wrapper's tensors parameters of the module, named by their paths: "weight.a",
+/// "weight.layers.0.b" for `name` "weight". They are the wrapper's own tensors, so both see what optimisers
+/// and `to()` do. Tensors that cannot have gradients become buffers, undefined ones nothing. As with
+/// register_parameter, a module that is cloned makes its tensors and registers them in `reset()`.
 template <class W>
 void register_parameters(torch::nn::Module& module, const std::string& name, const W& wrapper) {
   std::vector<std::string> paths;

@@ -12,7 +12,8 @@ constexpr size_t most_bytes_each = 1 << 20, most_bytes = 16 << 20;
 /// A look at an object's memory, held no longer than needed: while it lasts, the object cannot grow.
 class View {
  public:
-  explicit View(PyObject* object) : there_(PyObject_GetBuffer(object, &buffer_, PyBUF_WRITABLE | PyBUF_STRIDES | PyBUF_FORMAT) == 0) {
+  explicit View(PyObject* object)
+      : there_(PyObject_GetBuffer(object, &buffer_, PyBUF_WRITABLE | PyBUF_STRIDES | PyBUF_FORMAT) == 0) {
     if (!there_) PyErr_Clear();
   }
   ~View() {
@@ -22,17 +23,21 @@ class View {
 
   /// Nothing where it cannot be written, or holds references rather than numbers.
   std::optional<std::string> read() const {
-    if (!there_ || (buffer_.format && std::string_view(buffer_.format).find('O') != std::string_view::npos) || size_t(buffer_.len) > most_bytes_each) return std::nullopt;
+    if (!there_ || (buffer_.format && std::string_view(buffer_.format).find('O') != std::string_view::npos) ||
+        size_t(buffer_.len) > most_bytes_each)
+      return std::nullopt;
     std::string bytes(size_t(buffer_.len), '\0');
     if (PyBuffer_ToContiguous(bytes.data(), &buffer_, buffer_.len, 'C') != 0) throw py::error_already_set();
     return bytes;
   }
   bool is(const std::string& bytes) const {
     if (!there_ || size_t(buffer_.len) != bytes.size()) return false;
-    return PyBuffer_IsContiguous(&buffer_, 'C') ? std::memcmp(buffer_.buf, bytes.data(), bytes.size()) == 0 : read() == bytes;
+    return PyBuffer_IsContiguous(&buffer_, 'C') ? std::memcmp(buffer_.buf, bytes.data(), bytes.size()) == 0
+                                                : read() == bytes;
   }
   void write(const std::string& bytes) {
-    if (PyBuffer_FromContiguous(&buffer_, bytes.data(), Py_ssize_t(bytes.size()), 'C') != 0) throw py::error_already_set();
+    if (PyBuffer_FromContiguous(&buffer_, bytes.data(), Py_ssize_t(bytes.size()), 'C') != 0)
+      throw py::error_already_set();
   }
 
  private:
@@ -52,7 +57,9 @@ void resize(const py::object& holder, size_t bytes) {
 
 }  // namespace
 
-std::optional<std::string> bytes_of(PyObject* object) { return PyObject_CheckBuffer(object) ? View(object).read() : std::nullopt; }
+std::optional<std::string> bytes_of(PyObject* object) {
+  return PyObject_CheckBuffer(object) ? View(object).read() : std::nullopt;
+}
 
 bool has_bytes(PyObject* object, const std::string& bytes) { return View(object).is(bytes); }
 

@@ -14,8 +14,11 @@ void set_attributes(const Shape& shape, const std::vector<py::object>& children,
   for (size_t i = 0; i < shape.keys.size(); ++i) {
     PyObject *name = shape.keys[i].ptr(), *value = children[first + i].ptr();
     const bool is_slot = Py_IS_TYPE(name, &PyMemberDescr_Type);
-    if (!is_slot && !attributes) attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
-    if ((is_slot ? Py_TYPE(name)->tp_descr_set(name, object, value) : PyDict_SetItem(attributes.ptr(), name, value)) != 0) throw py::error_already_set();
+    if (!is_slot && !attributes)
+      attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
+    if ((is_slot ? Py_TYPE(name)->tp_descr_set(name, object, value)
+                 : PyDict_SetItem(attributes.ptr(), name, value)) != 0)
+      throw py::error_already_set();
   }
 }
 
@@ -26,13 +29,20 @@ class Builder {
 
   py::object build(const Shape& shape) {
     switch (shape.kind) {
-      case Shape::Kind::Tensor: return py::reinterpret_steal<py::object>(THPVariable_Wrap(*next_++));
-      case Shape::Kind::Constant: return shape.object;
-      case Shape::Kind::Given: return borrowed(given_.at(shape.position));
-      case Shape::Kind::Same: return objects_.at(shape.position);
-      case Shape::Kind::Object: return build_object(shape);
-      case Shape::Kind::Dict: return build_dict(shape);
-      default: return build_sequence(shape);
+      case Shape::Kind::Tensor:
+        return py::reinterpret_steal<py::object>(THPVariable_Wrap(*next_++));
+      case Shape::Kind::Constant:
+        return shape.object;
+      case Shape::Kind::Given:
+        return borrowed(given_.at(shape.position));
+      case Shape::Kind::Same:
+        return objects_.at(shape.position);
+      case Shape::Kind::Object:
+        return build_object(shape);
+      case Shape::Kind::Dict:
+        return build_dict(shape);
+      default:
+        return build_sequence(shape);
     }
   }
 
@@ -52,7 +62,8 @@ class Builder {
 
   /// Known before its attributes are, which may be the object itself.
   py::object build_object(const Shape& shape) {
-    auto made = py::reinterpret_steal<py::object>(PyBaseObject_Type.tp_new(reinterpret_cast<PyTypeObject*>(shape.object.ptr()), py::tuple().ptr(), nullptr));
+    auto made = py::reinterpret_steal<py::object>(PyBaseObject_Type.tp_new(
+        reinterpret_cast<PyTypeObject*>(shape.object.ptr()), py::tuple().ptr(), nullptr));
     if (!made) throw py::error_already_set();
     if (objects_.size() <= shape.position) objects_.resize(shape.position + 1);
     objects_[shape.position] = made;
@@ -70,7 +81,8 @@ class Builder {
     auto* type = reinterpret_cast<PyTypeObject*>(shape.object.ptr());
     if (type == &PyTuple_Type) return py::tuple(items);
     if (!is_class_of_tuples(type)) return shape.object(py::tuple(items));
-    auto made = py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(type, py::make_tuple(items).ptr(), nullptr));
+    auto made =
+        py::reinterpret_steal<py::object>(PyTuple_Type.tp_new(type, py::make_tuple(items).ptr(), nullptr));
     if (!made) throw py::error_already_set();
     set_attributes(shape, children, made.ptr());
     return made;
@@ -83,6 +95,8 @@ class Builder {
 
 }  // namespace
 
-py::object build(const Shape& shape, const at::Tensor*& next, const std::vector<PyObject*>& given) { return Builder(next, given).build(shape); }
+py::object build(const Shape& shape, const at::Tensor*& next, const std::vector<PyObject*>& given) {
+  return Builder(next, given).build(shape);
+}
 
 }  // namespace tandem::python

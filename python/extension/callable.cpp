@@ -29,12 +29,13 @@ py::object PythonCallable::call(const py::args& args, const py::kwargs& kwargs) 
   const Variant* variant = find(writer);
   if (!variant && !is_worth_compiling(writer)) return run_uncompiled(writer, args, kwargs);
   if (!variant) variant = add(writer, args, kwargs);
-  const auto function = variant->function;   // other threads may drop the variant
+  const auto function = variant->function;  // other threads may drop the variant
   PythonCall running(original_, args, kwargs, writer, variant->reads);
   return running.finish(run_without_gil([&] { return detail::call(*function, writer.tensors); }));
 }
 
-py::object PythonCallable::leave_to_original(const std::string& reason, const py::args& args, const py::kwargs& kwargs) {
+py::object PythonCallable::leave_to_original(const std::string& reason, const py::args& args,
+                                             const py::kwargs& kwargs) {
   count("ran_uncompiled");
   log("compile", options_.name + ": runs as it is: " + reason);
   return original_.function(*args, **kwargs);
@@ -84,7 +85,8 @@ const PythonCallable::Variant* PythonCallable::find(const Writer& writer) {
   auto& candidates = found->second;
   for (size_t i = candidates.size(); i-- > 0;) {
     if (!candidates[i]->reads->hold()) continue;
-    std::rotate(candidates.begin() + std::ptrdiff_t(i), candidates.begin() + std::ptrdiff_t(i) + 1, candidates.end());
+    std::rotate(candidates.begin() + std::ptrdiff_t(i), candidates.begin() + std::ptrdiff_t(i) + 1,
+                candidates.end());
     variants_.splice(variants_.begin(), variants_, candidates.back());
     ++candidates.back()->calls;
     return &*candidates.back();
@@ -111,24 +113,30 @@ size_t PythonCallable::hash(const Writer& writer) {
 
 bool PythonCallable::is_worth_compiling(const Writer& writer) {
   if (options_.must_compile) return true;
-  const auto unpaid = std::count_if(variants_.begin(), variants_.end(), [](const Variant& variant) { return variant.calls < Novelty::pays_after; });
+  const auto unpaid = std::count_if(variants_.begin(), variants_.end(), [](const Variant& variant) {
+    return variant.calls < Novelty::pays_after;
+  });
   return novelty_.is_worth_compiling(hash(writer), died_unpaid_ + size_t(unpaid));
 }
 
-py::object PythonCallable::run_uncompiled(const Writer& writer, const py::args& args, const py::kwargs& kwargs) {
+py::object PythonCallable::run_uncompiled(const Writer& writer, const py::args& args,
+                                          const py::kwargs& kwargs) {
   constexpr size_t many = 32;
   count("ran_uncompiled");
   if (++uncompiled_calls_ == many)
-    warn(options_.name + ": its calls keep running uncompiled, since " + what_changed(writer, args, kwargs) + " is another at most of them; a tensor in its place would not be");
+    warn(options_.name + ": its calls keep running uncompiled, since " + what_changed(writer, args, kwargs) +
+         " is another at most of them; a tensor in its place would not be");
   last_uncompiled_ = writer.key;
   return original_.function(*args, **kwargs);
 }
 
-std::string PythonCallable::what_changed(const Writer& writer, const py::args& args, const py::kwargs& kwargs) {
+std::string PythonCallable::what_changed(const Writer& writer, const py::args& args,
+                                         const py::kwargs& kwargs) {
   std::vector<std::pair<size_t, std::string>> labels;
   Writer labelled(interned_);
   labelled.labels = &labels;
-  py::list parameters = py::module_::import("tandem._signature").attr("parameter_names")(original_.function, args.size());
+  py::list parameters =
+      py::module_::import("tandem._signature").attr("parameter_names")(original_.function, args.size());
   Py_ssize_t size = PyTuple_GET_SIZE(args.ptr());
   labelled.write_simple('U', &size, sizeof size);
   for (Py_ssize_t i = 0; i < size; ++i) {
@@ -147,23 +155,34 @@ std::string PythonCallable::what_changed(const Writer& writer, const py::args& a
     const std::string changed = variant ? variant->reads->first_change() : "";
     return changed.empty() ? "what it captured" : changed;
   }
-  const auto difference = size_t(std::mismatch(writer.key.begin(), writer.key.end(), last_uncompiled_.begin(), last_uncompiled_.end()).first - writer.key.begin());
+  const auto difference = size_t(
+      std::mismatch(writer.key.begin(), writer.key.end(), last_uncompiled_.begin(), last_uncompiled_.end())
+          .first -
+      writer.key.begin());
   std::string found = "what it captured";
   for (const auto& [begin, name] : labels)
     if (begin <= difference) found = name;
   return found;
 }
 
-const PythonCallable::Variant* PythonCallable::add(Writer& writer, const py::args& args, const py::kwargs& kwargs) {
-  if (!variants_.empty() && logs("signature")) log("signature", options_.name + ": traced again: an argument that is no tensor, or something that the function captured, is another");
-  variants_.push_front({writer.key, detail::make_function(run_current_call, options_, name_arguments(args, kwargs), name_capture), std::make_shared<Reads>(), 1});
+const PythonCallable::Variant* PythonCallable::add(Writer& writer, const py::args& args,
+                                                   const py::kwargs& kwargs) {
+  if (!variants_.empty() && logs("signature"))
+    log("signature", options_.name +
+                         ": traced again: an argument that is no tensor, or something that the function "
+                         "captured, is another");
+  variants_.push_front(
+      {writer.key,
+       detail::make_function(run_current_call, options_, name_arguments(args, kwargs), name_capture),
+       std::make_shared<Reads>(), 1});
   by_key_[writer.key].push_back(variants_.begin());
   if (variants_.size() > options_.max_signatures) {
     erase(std::prev(variants_.end()));
     count("signature_evicted");
     if (!std::exchange(warned_, true))
       warn(options_.name + ": more than " + std::to_string(options_.max_signatures) +
-           " signatures; the least recently used are dropped. What keeps changing: an argument that is no tensor, or something that the function captured");
+           " signatures; the least recently used are dropped. What keeps changing: an argument that is no "
+           "tensor, or something that the function captured");
   }
   return &variants_.front();
 }
@@ -172,7 +191,8 @@ std::vector<std::string> PythonCallable::name_arguments(const py::args& args, co
   std::vector<std::string> names;
   Writer writer(interned_);
   writer.names = &names;
-  py::list parameters = py::module_::import("tandem._signature").attr("parameter_names")(original_.function, args.size());
+  py::list parameters =
+      py::module_::import("tandem._signature").attr("parameter_names")(original_.function, args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     writer.path = "argument " + std::string(py::str(parameters[i]));
     writer.write(PyTuple_GET_ITEM(args.ptr(), Py_ssize_t(i)));

@@ -11,8 +11,8 @@
 
 namespace tandem::python {
 
-/// Called like the original; every combination of non-tensor arguments, surroundings and tensor signatures is traced and compiled once. Used with the GIL held, which it lets go
-/// while compiled code runs.
+/// Called like the original; every combination of non-tensor arguments, surroundings and tensor signatures is
+/// traced and compiled once. Used with the GIL held, which it lets go while compiled code runs.
 class PythonCallable {
  public:
   PythonCallable(py::object original, py::list roots, Options options);
@@ -60,12 +60,13 @@ class PythonCallable {
   Original original_;
   Options options_;
   Interned interned_;
-  Variants variants_;                        ///< most recently used first
-  std::unordered_map<std::string, std::vector<Variants::iterator>> by_key_;   ///< the last of each served last
+  Variants variants_;  ///< most recently used first
+  /// the last of each served last
+  std::unordered_map<std::string, std::vector<Variants::iterator>> by_key_;
   bool warned_ = false;
   Novelty novelty_;
-  size_t died_unpaid_ = 0;                   ///< variants whose objects were gone before they had paid
-  std::string last_uncompiled_;              ///< its key
+  size_t died_unpaid_ = 0;       ///< variants whose objects were gone before they had paid
+  std::string last_uncompiled_;  ///< its key
   size_t uncompiled_calls_ = 0;
 };
 

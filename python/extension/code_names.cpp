@@ -22,8 +22,8 @@ void for_each_inner(PyObject* code, Visit&& visit) {
 }
 
 void add_global_names(PyObject* code, std::vector<PyObject*>& to) {
-  static const int global = operation("LOAD_GLOBAL"), name = operation("LOAD_NAME"), of_class = operation("LOAD_FROM_DICT_OR_GLOBALS"),
-                   more = operation("EXTENDED_ARG");
+  static const int global = operation("LOAD_GLOBAL"), name = operation("LOAD_NAME"),
+                   of_class = operation("LOAD_FROM_DICT_OR_GLOBALS"), more = operation("EXTENDED_ARG");
   auto bytes = py::reinterpret_steal<py::object>(PyCode_GetCode(reinterpret_cast<PyCodeObject*>(code)));
   const auto* text = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(bytes.ptr()));
   PyObject* names = as_code(code)->co_names;
@@ -43,7 +43,9 @@ void add_attribute_names(PyObject* code, std::vector<PyObject*>& to) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) to.push_back(PyTuple_GET_ITEM(names, i));
   PyObject* constants = as_code(code)->co_consts;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constants); ++i)
-    if (PyObject* text = PyTuple_GET_ITEM(constants, i); PyUnicode_CheckExact(text) && PyUnicode_IsIdentifier(text)) to.push_back(text);
+    if (PyObject* text = PyTuple_GET_ITEM(constants, i);
+        PyUnicode_CheckExact(text) && PyUnicode_IsIdentifier(text))
+      to.push_back(text);
   for_each_inner(code, [&](PyObject* inner) { add_attribute_names(inner, to); });
 }
 

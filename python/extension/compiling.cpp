@@ -22,7 +22,11 @@ std::shared_ptr<void> compiling_anywhere() {
 }
 
 bool asked_whether_compiling(const std::vector<RanCode>& ran) {
-  static PyObject* const asking = py::object(py::reinterpret_borrow<py::object>(imported("torch.compiler", "is_compiling")).attr("__code__")).release().ptr();
+  static PyObject* const asking =
+      py::object(
+          py::reinterpret_borrow<py::object>(imported("torch.compiler", "is_compiling")).attr("__code__"))
+          .release()
+          .ptr();
   return std::any_of(ran.begin(), ran.end(), [](const RanCode& code) { return code.code.ptr() == asking; });
 }
 

@@ -12,7 +12,7 @@ class Compiling {
  public:
   Compiling() { tell("enter"); }
   ~Compiling() {
-    py::error_scope error;                   // that is on its way
+    py::error_scope error;  // that is on its way
     tell("leave");
   }
   Compiling(const Compiling&) = delete;

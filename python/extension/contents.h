@@ -16,7 +16,8 @@ struct Contents {
 /// The way in which `object` is a container that can change; nothing for any other object.
 std::optional<Holder> container_kind(PyObject* object);
 
-/// What `object` holds now. Variables are entries of a dict of globals, slots those of an object: of these, `which` are read.
+/// What `object` holds now. Variables are entries of a dict of globals, slots those of an object: of these,
+/// `which` are read.
 Contents read_contents(Holder kind, PyObject* object, const std::vector<py::object>& which = {});
 
 void write_contents(Holder kind, PyObject* object, const Contents& contents);
@@ -24,7 +25,8 @@ void write_contents(Holder kind, PyObject* object, const Contents& contents);
 /// Puts `value` where the contents that were read had the one at `position`.
 void write_value(Holder kind, PyObject* object, const Contents& contents, size_t position, PyObject* value);
 
-/// Whether a program would see no difference: one object, or numbers, strings and tuples of them that are equal.
+/// Whether a program would see no difference: one object, or numbers, strings and tuples of them that are
+/// equal.
 bool are_same(PyObject* a, PyObject* b);
 
 /// Whether `object` surely holds what it held; false where that has to be looked at more closely.

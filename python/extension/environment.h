@@ -13,7 +13,8 @@ struct Environment {
   /// The user's name of a tensor under the modules ("parameter fc.weight"), or an empty string.
   std::string name_of(const at::Tensor& tensor) const;
 
-  /// Why programs with a parameter or buffer of these modules are not compiled: its class may change what operators do. Empty when there is none.
+  /// Why programs with a parameter or buffer of these modules are not compiled: its class may change what
+  /// operators do. Empty when there is none.
   std::string odd_tensor() const;
 };
 

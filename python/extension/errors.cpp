@@ -29,7 +29,8 @@ std::string python_location() {
   py::object frame = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   while (frame && !frame.is_none()) {
     std::string file = py::str(frame.attr("f_code").attr("co_filename"));
-    bool users = std::none_of(foreign->begin(), foreign->end(), [&](const std::string& folder) { return file.starts_with(folder); });
+    bool users = std::none_of(foreign->begin(), foreign->end(),
+                              [&](const std::string& folder) { return file.starts_with(folder); });
     if (users) return file + ":" + std::string(py::str(frame.attr("f_lineno")));
     frame = frame.attr("f_back");
   }
@@ -57,12 +58,16 @@ void bind_errors(py::module_& module) {
   auto& error = py::register_exception<Error>(module, "Error", PyExc_RuntimeError);
   error.attr("__doc__") = "Any failure of Tandem's own.";
   auto& unsupported = py::register_exception<UnsupportedError>(module, "UnsupportedError", error);
-  unsupported.attr("__doc__") = "The function cannot be traced or compiled ahead of time; names the operator and the line that called it.";
+  unsupported.attr("__doc__") =
+      "The function cannot be traced or compiled ahead of time; names the operator and the line that called "
+      "it.";
   auto& contract = py::register_exception<ContractError>(module, "ContractError", error);
   contract.attr("__doc__") = "A call that no retrace can serve.";
   auto& cache = py::register_exception<CacheError>(module, "CacheError", error);
   cache.attr("__doc__") = "Strict mode only: the cache could not be used as asked.";
-  for (py::object type : {py::object(error), py::object(unsupported), py::object(contract), py::object(cache)}) type.attr("__module__") = "tandem";
+  for (py::object type :
+       {py::object(error), py::object(unsupported), py::object(contract), py::object(cache)})
+    type.attr("__module__") = "tandem";
   host_location() = python_location;
   raise_in_host() = raise_in_python;
   drop_garbage() = [] {

@@ -50,10 +50,17 @@ void bind_values(py::module_& m) {
       .def("__hash__", [](Value v) { return v.id; })
       .def("__repr__", [](Value v) { return "%" + std::to_string(v.id); });
   py::class_<TensorMeta>(m, "TensorMeta", "What is known about a tensor before it exists.")
-      .def_property_readonly("dtype", [](const TensorMeta& t) { return py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(torch::getTHPDtype(t.dtype))); })
+      .def_property_readonly("dtype",
+                             [](const TensorMeta& t) {
+                               return py::reinterpret_borrow<py::object>(
+                                   reinterpret_cast<PyObject*>(torch::getTHPDtype(t.dtype)));
+                             })
       .def_readonly("device", &TensorMeta::device)
-      .def_property_readonly("sizes", [](const TensorMeta& t) { return std::vector<int64_t>(t.sizes.begin(), t.sizes.end()); })
-      .def_property_readonly("strides", [](const TensorMeta& t) { return std::vector<int64_t>(t.strides.begin(), t.strides.end()); })
+      .def_property_readonly(
+          "sizes", [](const TensorMeta& t) { return std::vector<int64_t>(t.sizes.begin(), t.sizes.end()); })
+      .def_property_readonly(
+          "strides",
+          [](const TensorMeta& t) { return std::vector<int64_t>(t.strides.begin(), t.strides.end()); })
       .def_readonly("offset", &TensorMeta::offset)
       .def_readonly("storage", &TensorMeta::storage)
       .def_readonly("requires_grad", &TensorMeta::requires_grad);
@@ -61,16 +68,19 @@ void bind_values(py::module_& m) {
       .def_property_readonly("op", [](const Node& n) { return full_name(n.op); })
       .def_property_readonly("arguments", [](const Node& n) { return operands(n.arguments); })
       .def_property_readonly("results", [](const Node& n) { return operands(n.results); })
-      .def_property_readonly("phase", [](const Node& n) { return n.phase == Phase::Forward ? "forward" : "backward"; })
+      .def_property_readonly("phase",
+                             [](const Node& n) { return n.phase == Phase::Forward ? "forward" : "backward"; })
       .def_readonly("location", &Node::location);
 }
 
 void bind_graph(py::module_& m) {
   py::class_<Graph>(m, "Graph", "A program of operator calls on named tensors.")
       .def_property_readonly("inputs", [](const Graph& g) { return g.inputs(); })
-      .def_property_readonly("outputs", [](const Graph& g) { return g.outputs(); }, "A none is an output that is not there.")
+      .def_property_readonly(
+          "outputs", [](const Graph& g) { return g.outputs(); }, "A none is an output that is not there.")
       .def_property_readonly("nodes", [](const Graph& g) { return g.nodes(); })
-      .def("meta", [](const Graph& g, Value v) { return g.meta(v); }, "value"_a)
+      .def(
+          "meta", [](const Graph& g, Value v) { return g.meta(v); }, "value"_a)
       .def("name", &Graph::name, "value"_a)
       .def("to_string", &Graph::to_string, "Text that parses back to an equal graph.")
       .def("__str__", &Graph::to_string)
@@ -78,8 +88,11 @@ void bind_graph(py::module_& m) {
       .def("hash", &Graph::hash, "Equal across processes and machines for graphs that compute the same.")
       .def("verify", &Graph::verify, "Raises Error unless the graph is well formed.")
       .def("to_dot", &Graph::to_dot)
-      .def("draw", &Graph::draw, "path"_a, "Writes a picture; the ending of the path (svg, png) says which kind.")
-      .def("run", [](const Graph& g, Tensors inputs) { return g.run(std::move(inputs)); }, "inputs"_a, py::call_guard<py::gil_scoped_release>(), "Runs node by node.")
+      .def("draw", &Graph::draw, "path"_a,
+           "Writes a picture; the ending of the path (svg, png) says which kind.")
+      .def(
+          "run", [](const Graph& g, Tensors inputs) { return g.run(std::move(inputs)); }, "inputs"_a,
+          py::call_guard<py::gil_scoped_release>(), "Runs node by node.")
       .def("__len__", [](const Graph& g) { return g.nodes().size(); });
 }
 
@@ -100,7 +113,8 @@ void bind_compiling(py::module_& m) {
       .def_readonly("graph", &Joint::graph)
       .def_readonly("primals", &Joint::primals)
       .def_readonly("forward_outputs", &Joint::forward_outputs);
-  py::class_<Partition>(m, "Partition", "A forward and a backward graph, and the values that pass between them.")
+  py::class_<Partition>(m, "Partition",
+                        "A forward and a backward graph, and the values that pass between them.")
       .def(py::init<Graph, Graph, std::vector<Value>>(), "forward"_a, "backward"_a, "saved"_a)
       .def_readwrite("forward", &Partition::forward)
       .def_readwrite("backward", &Partition::backward)
@@ -108,8 +122,10 @@ void bind_compiling(py::module_& m) {
   py::class_<PartitionContext>(m, "PartitionContext", "What a partitioner is told besides the graph.")
       .def(py::init<>())
       .def_readonly("memory_budget", &PartitionContext::memory_budget)
-      .def_readonly("must_save", &PartitionContext::must_save, "Values of the forward that are saved whether or not this backward reads them.");
-  m.def("partition_default", &partition_default, "joint"_a, "context"_a = PartitionContext(), "Each node runs in the phase in which it was recorded.");
+      .def_readonly("must_save", &PartitionContext::must_save,
+                    "Values of the forward that are saved whether or not this backward reads them.");
+  m.def("partition_default", &partition_default, "joint"_a, "context"_a = PartitionContext(),
+        "Each node runs in the phase in which it was recorded.");
 }
 
 void bind_explanation(py::module_& m) {
@@ -124,7 +140,8 @@ void bind_explanation(py::module_& m) {
       .def_readonly("key_components", &Explanation::key_components)
       .def_readonly("saved_bytes", &Explanation::saved_bytes)
       .def_readonly("eager_saved_bytes", &Explanation::eager_saved_bytes)
-      .def_readonly("eager_reason", &Explanation::eager_reason, "Why calls like this run as they are, uncompiled; empty when they are compiled.")
+      .def_readonly("eager_reason", &Explanation::eager_reason,
+                    "Why calls like this run as they are, uncompiled; empty when they are compiled.")
       .def_readonly("nodes_recorded", &Explanation::nodes_recorded)
       .def_readonly("trace_seconds", &Explanation::trace_seconds)
       .def_readonly("compile_seconds", &Explanation::compile_seconds);
@@ -138,8 +155,12 @@ Compiler compiler_from(py::object function) {
   return {[shared](const Graph& graph, const CompileContext& context) {
             py::gil_scoped_acquire gil;
             py::object code = (*shared)(py::cast(graph), py::cast(context));
-            if (!PyCallable_Check(code.ptr())) throw Error("a compiler written in Python returned " + std::string(py::repr(code)) + "; return a function of a list of tensors");
-            return boxed([code = share(std::move(code))](Tensors&& inputs) { return run_python(*code, std::move(inputs)); });
+            if (!PyCallable_Check(code.ptr()))
+              throw Error("a compiler written in Python returned " + std::string(py::repr(code)) +
+                          "; return a function of a list of tensors");
+            return boxed([code = share(std::move(code))](Tensors&& inputs) {
+              return run_python(*code, std::move(inputs));
+            });
           },
           name, version};
 }

@@ -20,19 +20,33 @@ using namespace pybind11::literals;
 
 void bind_options(py::module_& m) {
   py::class_<CacheOptions>(m, "CacheOptions", "Where compiled code is remembered.")
-      .def(py::init([](bool enabled, bool strict, bool local, std::optional<std::filesystem::path> directory, std::string remote, std::string remote_namespace, std::string signing_key,
+      .def(py::init([](bool enabled, bool strict, bool local, std::optional<std::filesystem::path> directory,
+                       std::string remote, std::string remote_namespace, std::string signing_key,
                        uint64_t max_bytes) {
-             return CacheOptions{enabled, strict, local, directory.value_or(""), std::move(remote), std::move(remote_namespace), std::move(signing_key), max_bytes};
+             return CacheOptions{enabled,
+                                 strict,
+                                 local,
+                                 directory.value_or(""),
+                                 std::move(remote),
+                                 std::move(remote_namespace),
+                                 std::move(signing_key),
+                                 max_bytes};
            }),
-           py::kw_only(), "enabled"_a = true, "strict"_a = false, "local"_a = true, "directory"_a = py::none(), "remote"_a = "", "remote_namespace"_a = "tandem",
-           "signing_key"_a = "", "max_bytes"_a = CacheOptions().max_bytes)
+           py::kw_only(), "enabled"_a = true, "strict"_a = false, "local"_a = true,
+           "directory"_a = py::none(), "remote"_a = "", "remote_namespace"_a = "tandem", "signing_key"_a = "",
+           "max_bytes"_a = CacheOptions().max_bytes)
       .def_readwrite("enabled", &CacheOptions::enabled)
       .def_readwrite("strict", &CacheOptions::strict)
       .def_readwrite("local", &CacheOptions::local)
       // Python's empty path is the working folder, so a folder that is not given is None.
       .def_property(
-          "directory", [](const CacheOptions& o) { return o.directory.empty() ? std::nullopt : std::optional(o.directory); },
-          [](CacheOptions& o, const std::optional<std::filesystem::path>& directory) { o.directory = directory.value_or(""); })
+          "directory",
+          [](const CacheOptions& o) {
+            return o.directory.empty() ? std::nullopt : std::optional(o.directory);
+          },
+          [](CacheOptions& o, const std::optional<std::filesystem::path>& directory) {
+            o.directory = directory.value_or("");
+          })
       .def_readwrite("remote", &CacheOptions::remote)
       .def_readwrite("remote_namespace", &CacheOptions::remote_namespace)
       .def_readwrite("signing_key", &CacheOptions::signing_key)
@@ -55,8 +69,10 @@ void bind_options(py::module_& m) {
       .def_readwrite("cache", &Options::cache)
       .def("set_fw_compiler", [](Options& o, py::object f) { o.fw_compiler = compiler_from(std::move(f)); })
       .def("set_bw_compiler", [](Options& o, py::object f) { o.bw_compiler = compiler_from(std::move(f)); })
-      .def("set_inference_compiler", [](Options& o, py::object f) { o.inference_compiler = compiler_from(std::move(f)); })
-      .def("set_partition_fn", [](Options& o, py::object f) { o.partition_fn = partitioner_from(std::move(f)); })
+      .def("set_inference_compiler",
+           [](Options& o, py::object f) { o.inference_compiler = compiler_from(std::move(f)); })
+      .def("set_partition_fn",
+           [](Options& o, py::object f) { o.partition_fn = partitioner_from(std::move(f)); })
       .def("decompose_nothing", [](Options& o) { o.decompositions.emplace(); })
       .def("decompose_by_default", [](Options& o) { o.decompositions = default_decompositions(); });
 }
@@ -85,8 +101,10 @@ PYBIND11_MODULE(_C, m) {
   bind_errors(m);
   bind_graphs(m);
   bind_options(m);
-  py::class_<PythonCallable>(m, "Callable", "A Python function or module with what was compiled of it.", py::custom_type_setup(show_to_garbage_collector))
-      .def(py::init<py::object, py::list, Options>(), py::arg("original"), py::arg("roots"), py::arg("options"))
+  py::class_<PythonCallable>(m, "Callable", "A Python function or module with what was compiled of it.",
+                             py::custom_type_setup(show_to_garbage_collector))
+      .def(py::init<py::object, py::list, Options>(), py::arg("original"), py::arg("roots"),
+           py::arg("options"))
       .def("__call__", &PythonCallable::call)
       .def("explain", &PythonCallable::explain)
       .def("knows", &PythonCallable::knows)
@@ -94,8 +112,12 @@ PYBIND11_MODULE(_C, m) {
   m.def("counters", &counters, "How often each thing happened in this process.");
   m.def("reset", &reset, py::call_guard<py::gil_scoped_release>());
   m.def("backends", &backends);
-  m.def("refuse", [](const std::string& reason) { refuse_for_good(reason); }, "Ends the trace that this thread is in: the function runs as it is.");
-  m.def("refuse_once", [](const std::string& reason) { refuse<KeepsState>(reason); }, "The same, and it may be traced again at its next call.");
+  m.def(
+      "refuse", [](const std::string& reason) { refuse_for_good(reason); },
+      "Ends the trace that this thread is in: the function runs as it is.");
+  m.def(
+      "refuse_once", [](const std::string& reason) { refuse<KeepsState>(reason); },
+      "The same, and it may be traced again at its next call.");
   bind_numbers(m);
   m.def("is_tracing", [] { return Tracer::current() != nullptr; });
 }

@@ -21,14 +21,16 @@ at::Tensor as_tensor(const Operand& operand) {
   return constant ? wrapped_number(*constant) : std::get<at::Tensor>(operand);
 }
 
-/// torch wraps symbols in nodes of its own, and passes them to operators that take tensors as some other number with a note of which one it meant.
+/// torch wraps symbols in nodes of its own, and passes them to operators that take tensors as some other
+/// number with a note of which one it meant.
 py::object node_behind(const c10::IValue& argument) {
   if (argument.isTensor()) {
     const py::object tensor = py::reinterpret_steal<py::object>(THPVariable_Wrap(argument.toTensor()));
     const py::object meant = py::getattr(tensor, "_wrapped_number", py::none());
     return meant.is_none() ? meant : py::object(meant.attr("node"));
   }
-  const auto* node = dynamic_cast<const torch::impl::PythonSymNodeImpl*>(argument.toSymFloat().toSymNodeImplUnowned());
+  const auto* node =
+      dynamic_cast<const torch::impl::PythonSymNodeImpl*>(argument.toSymFloat().toSymNodeImplUnowned());
   return node ? py::reinterpret_borrow<py::object>(node->getPyObj()) : py::object(py::none());
 }
 
@@ -47,9 +49,15 @@ std::optional<at::Tensor> read(const at::Tensor& tensor) {
 
 void bind_numbers(py::module_& m) {
   symbol_in_host() = number_behind;
-  m.def("read_number", read, "What item() gives in the trace that this thread is in, as a number of its graph; None elsewhere, and of what is not one floating-point number.");
-  m.def("compute_number", [](const std::string& operation, const Operand& left, const Operand& right) { return compute_number(operation, as_tensor(left), as_tensor(right)); },
-        "add, sub, mul, div or pow of such numbers and constants.");
+  m.def("read_number", read,
+        "What item() gives in the trace that this thread is in, as a number of its graph; None elsewhere, "
+        "and of what is not one floating-point number.");
+  m.def(
+      "compute_number",
+      [](const std::string& operation, const Operand& left, const Operand& right) {
+        return compute_number(operation, as_tensor(left), as_tensor(right));
+      },
+      "add, sub, mul, div or pow of such numbers and constants.");
 }
 
 }  // namespace tandem::python

@@ -37,7 +37,8 @@ bool is_kept_part_of_torch(PyTypeObject* type) {
   if (!of || !PyUnicode_Check(of)) return false;
   std::string_view name = PyUnicode_AsUTF8(of);
   // The others describe programs, as graphs do, or belong to the machine.
-  for (std::string_view part : {"torch.optim", "torch.amp", "torch.distributions", "torch.utils.data", "torch.nn", "tandem"})
+  for (std::string_view part :
+       {"torch.optim", "torch.amp", "torch.distributions", "torch.utils.data", "torch.nn", "tandem"})
     if (name == part || (name.starts_with(part) && name[part.size()] == '.')) return true;
   return false;
 }
@@ -73,7 +74,8 @@ int References::note(PyObject* object, void* self) {
   const bool is_new = ++all.counted_[object] == 1;
   // What belongs to everybody is not followed.
   const bool is_common = PyType_Check(object) || PyModule_Check(object) || PyCallable_Check(object);
-  if (is_new && !is_common && Py_TYPE(object)->tp_traverse && PyObject_IS_GC(object)) all.waiting_.push_back(object);
+  if (is_new && !is_common && Py_TYPE(object)->tp_traverse && PyObject_IS_GC(object))
+    all.waiting_.push_back(object);
   return 0;
 }
 

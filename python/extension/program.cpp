@@ -1,11 +1,11 @@
 #include "program.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include "compiling.h"
+#include "guards.h"
 #include "ownership.h"
 #include "trace/failure.h"
 #include "trace/refuse.h"
@@ -16,30 +16,6 @@ namespace tandem::python {
 namespace {
 
 thread_local PythonCall* current_call = nullptr;
-
-/// The caller's hooks on saved tensors wait for the tensors that compiled code saves; those that the program itself sets up work while it is traced.
-class WithoutSavedTensorHooks {
- public:
-  WithoutSavedTensorHooks() : outer_(at::SavedTensorDefaultHooks::get_tls_state()) { at::SavedTensorDefaultHooks::set_tls_state({}); }
-  ~WithoutSavedTensorHooks() { at::SavedTensorDefaultHooks::set_tls_state(outer_); }
-
- private:
-  at::impl::SavedTensorDefaultHooksTLS outer_;
-};
-
-/// Dynamo compiles what Python calls: it would be given fakes, and what it does meanwhile is none of the program's operators.
-class WithoutDynamo {
- public:
-  WithoutDynamo() : outer_(set(py::none())) {}
-  ~WithoutDynamo() { set(outer_); }
-
- private:
-  static py::object set(const py::object& callback) {
-    static PyObject* const set_callback = imported("torch._C._dynamo.eval_frame", "set_eval_frame");
-    return py::reinterpret_borrow<py::object>(set_callback)(callback);
-  }
-  py::object outer_;
-};
 
 /// A program that may not fail when nobody tells it that it is compiled.
 struct FailsWhenTold : TraceAgain {
@@ -52,7 +28,8 @@ bool is_watched() { return Watcher::current() != nullptr; }
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 /// Python turns our errors into its own, and programs may catch those; what cannot be traced stays refused.
-py::object run_on_fakes(const Original& original, const py::tuple& args, const py::dict& kwargs, std::vector<RanCode>& ran, bool is_told) {
+py::object run_on_fakes(const Original& original, const py::tuple& args, const py::dict& kwargs,
+                        std::vector<RanCode>& ran, bool is_told) {
   last_failure() = nullptr;
   WithoutSavedTensorHooks hidden;
   WithoutDynamo undisturbed;
@@ -65,9 +42,12 @@ py::object run_on_fakes(const Original& original, const py::tuple& args, const p
   } catch (py::error_already_set& error) {
     rethrow_refusal();
     if (error.matches(PyExc_RuntimeError) && asks_for_data(error.what())) refuse_data_access();
-    if (error.matches(PyExc_RuntimeError) && std::string_view(error.what()).find("DispatchKey Fake") != std::string_view::npos)
-      throw RunEagerly("the function calls something that makes tensors by the kind of another one (new_tensor, new)");
-    if (is_told && asked_whether_compiling(ran)) throw FailsWhenTold("it raised " + first_line(error.what()) + " where it was told that it is compiled");
+    if (error.matches(PyExc_RuntimeError) &&
+        std::string_view(error.what()).find("DispatchKey Fake") != std::string_view::npos)
+      throw RunEagerly(
+          "the function calls something that makes tensors by the kind of another one (new_tensor, new)");
+    if (is_told && asked_whether_compiling(ran))
+      throw FailsWhenTold("it raised " + first_line(error.what()) + " where it was told that it is compiled");
     if (original.must_compile || !error.matches(PyExc_Exception)) throw;
     // The original fails too, with what it does before that.
     throw KeepsState("it raised " + first_line(error.what()) + " while it was traced");
@@ -76,91 +56,51 @@ py::object run_on_fakes(const Original& original, const py::tuple& args, const p
   return result;
 }
 
-/// Context variables that are set while this lives are so in a context of their own.
-class OwnContext {
- public:
-  OwnContext() : outer_(py::reinterpret_steal<py::object>(PyContext_CopyCurrent())), own_(py::reinterpret_steal<py::object>(PyContext_Copy(outer_.ptr()))) {
-    if (PyContext_Enter(own_.ptr()) != 0) throw py::error_already_set();
-  }
-  ~OwnContext() {
-    py::error_scope error;                   // that is on its way
-    PyContext_Exit(own_.ptr());
-  }
-  /// The name of one that was set to something else, or nothing.
-  std::string changed() const {
-    for (py::handle item : own_.attr("items")()) {
-      py::tuple pair = py::reinterpret_borrow<py::tuple>(item);
-      if (!are_same(outer_.attr("get")(pair[0]).ptr(), pair[1].ptr())) return py::str(pair[0].attr("name"));
-    }
-    return {};
-  }
-
- private:
-  py::object outer_, own_;
-};
-
-/// What is printed ends the trace that prints it.
-class GuardedOutput {
- public:
-  GuardedOutput() {
-    static PyObject* const guard = imported("tandem._iterators", "GuardOutput");
-    guard_ = py::handle(guard)();
-  }
-  ~GuardedOutput() {
-    py::error_scope error;                   // that is on its way
-    guard_.attr("leave")();
-  }
-
- private:
-  py::object guard_;
-};
-
-/// Numbers that are not torch's would be constants of compiled code.
-class HostRandomness {
- public:
-  explicit HostRandomness(const std::vector<py::object>& generators) : before_(module().attr("remember")(py::cast(generators))) {}
-  /// Undoes draws; says whose numbers they were, or nothing.
-  std::string restore() const { return py::str(module().attr("put_back")(before_)); }
-
- private:
-  static py::handle module() {
-    static PyObject* const imported = py::module_::import("tandem._randomness").release().ptr();
-    return imported;
-  }
-  py::object before_;
-};
-
 /// Compiled code repeats what was done to tensors, not what was done to lists, dicts and attributes.
-void refuse_changed_arguments(const py::tuple& args, const py::dict& kwargs, const Writer& before, Interned& interned) {
+void refuse_changed_arguments(const py::tuple& args, const py::dict& kwargs, const Writer& before,
+                              Interned& interned) {
   Writer after(interned);
   after.write(args.ptr());
   after.write(kwargs.ptr());
   auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
-  if (after.key != before.key || !std::equal(after.tensors.begin(), after.tensors.end(), before.tensors.begin(), before.tensors.end(), same))
+  if (after.key != before.key || !std::equal(after.tensors.begin(), after.tensors.end(),
+                                             before.tensors.begin(), before.tensors.end(), same))
     throw KeepsState("the function changes a list, dict or object that it was given");
 }
 
 /// Arguments that are taken apart have methods too.
 void add_classes(PyObject* value, std::vector<py::object>& to) {
-  if (Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE && !THPVariable_Check(value)) to.push_back(py::type::of(value));
+  if (Py_TYPE(value)->tp_flags & Py_TPFLAGS_HEAPTYPE && !THPVariable_Check(value))
+    to.push_back(py::type::of(value));
   PyObject *name, *item;
-  for (Py_ssize_t at = 0; PyDict_Check(value) && PyDict_Next(value, &at, &name, &item);) add_classes(item, to);
-  for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); ++i) add_classes(PyTuple_GET_ITEM(value, i), to);
-  for (Py_ssize_t i = 0; PyList_Check(value) && i < PyList_GET_SIZE(value); ++i) add_classes(PyList_GET_ITEM(value, i), to);
+  for (Py_ssize_t at = 0; PyDict_Check(value) && PyDict_Next(value, &at, &name, &item);)
+    add_classes(item, to);
+  for (Py_ssize_t i = 0; PyTuple_Check(value) && i < PyTuple_GET_SIZE(value); ++i)
+    add_classes(PyTuple_GET_ITEM(value, i), to);
+  for (Py_ssize_t i = 0; PyList_Check(value) && i < PyList_GET_SIZE(value); ++i)
+    add_classes(PyList_GET_ITEM(value, i), to);
 }
 
 }  // namespace
 
-PythonCall::PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const Writer& writer, std::shared_ptr<Reads> reads)
-    : original_(original), args_(args), kwargs_(kwargs), objects_(writer.objects), reads_(std::move(reads)), outer_(std::exchange(current_call, this)) {}
+PythonCall::PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs,
+                       const Writer& writer, std::shared_ptr<Reads> reads)
+    : original_(original),
+      args_(args),
+      kwargs_(kwargs),
+      objects_(writer.objects),
+      reads_(std::move(reads)),
+      outer_(std::exchange(current_call, this)) {}
 PythonCall::~PythonCall() { current_call = outer_; }
 PythonCall* PythonCall::current() { return current_call; }
 
 Surroundings PythonCall::surroundings() const {
   Surroundings::Roots roots{{original_.function, "self"}};
   for (size_t i = 0; i < args_.size(); ++i) roots.emplace_back(args_[i], "argument " + std::to_string(i));
-  for (auto [name, value] : kwargs_) roots.emplace_back(py::reinterpret_borrow<py::object>(value), py::str(name));
-  for (py::handle root : original_.roots) roots.emplace_back(py::reinterpret_borrow<py::object>(root), "self");
+  for (auto [name, value] : kwargs_)
+    roots.emplace_back(py::reinterpret_borrow<py::object>(value), py::str(name));
+  for (py::handle root : original_.roots)
+    roots.emplace_back(py::reinterpret_borrow<py::object>(root), "self");
   return Surroundings(std::move(roots));
 }
 
@@ -202,13 +142,13 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
     result = run_on_fakes(original_, args, kwargs, ran, reads_->is_told);
     variable = context.changed();
   } catch (const FailsWhenTold&) {
-    py::error_scope error;                   // that is on its way
+    py::error_scope error;  // that is on its way
     surroundings.restore();
     randomness.restore();
     reads_->is_told = false;
     throw;
   } catch (...) {
-    py::error_scope error;                   // that is on its way
+    py::error_scope error;  // that is on its way
     restored = surroundings.restore();
     randomness.restore();
     note_reads(ran, restored.changes);
@@ -229,11 +169,16 @@ detail::Returned PythonCall::trace(const Tensors& fakes) const {
   results.containers = &returned;
   results.write(result.ptr(), &result_shape);
   for (PyObject* container : returned)
-    if (surroundings.has(container)) throw RunEagerly(std::string("the function returns a ") + Py_TYPE(container)->tp_name + " that it did not make");
+    if (surroundings.has(container))
+      throw RunEagerly(std::string("the function returns a ") + Py_TYPE(container)->tp_name +
+                       " that it did not make");
   const References references(result.ptr());
   for (const auto& [object, position] : results.taken_apart)
-    if (!references.are_all_of(object)) throw RunEagerly(std::string("the function returns a ") + Py_TYPE(object)->tp_name + " that it did not make, or that it keeps");
-  if (std::string part = unseen_part(result_shape); !part.empty()) throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
+    if (!references.are_all_of(object))
+      throw RunEagerly(std::string("the function returns a ") + Py_TYPE(object)->tp_name +
+                       " that it did not make, or that it keeps");
+  if (std::string part = unseen_part(result_shape); !part.empty())
+    throw RunEagerly("the function returns a " + part + ", whose tensors cannot be seen");
   return {std::move(results.tensors), share(std::move(result_shape))};
 }
 
@@ -262,7 +207,7 @@ py::object PythonCall::finish(const detail::Returned& returned) {
 
 detail::Returned run_current_call(const Tensors& tensors) {
   py::gil_scoped_acquire gil;
-  PyErr_Clear();                             // a backward that could not be recorded leaves its error behind
+  PyErr_Clear();  // a backward that could not be recorded leaves its error behind
   if (Tracer::current()) return PythonCall::current()->trace(tensors);
   PythonCall::current()->run_original();
   return {};

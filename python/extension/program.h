@@ -1,4 +1,5 @@
-/// Running a Python function for the engine: on fakes while it is traced, on the caller's own objects where it is not compiled.
+/// Running a Python function for the engine: on fakes while it is traced, on the caller's own objects where
+/// it is not compiled.
 #pragma once
 
 #include <pybind11/gil.h>
@@ -10,7 +11,8 @@
 
 namespace tandem::python {
 
-/// A function or module of Python's and what else it is watched through; the one place that holds them, so that the garbage collector can be shown it.
+/// A function or module of Python's and what else it is watched through; the one place that holds them, so
+/// that the garbage collector can be shown it.
 struct Original {
   py::object function;
   py::list roots;
@@ -20,11 +22,13 @@ struct Original {
 /// One call on its way through the engine, on this thread.
 class PythonCall {
  public:
-  PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const Writer& writer, std::shared_ptr<Reads> reads);
+  PythonCall(const Original& original, const py::args& args, const py::kwargs& kwargs, const Writer& writer,
+             std::shared_ptr<Reads> reads);
   ~PythonCall();
   PythonCall(const PythonCall&) = delete;
 
-  /// The call's result: what the original returned where it ran as it is, else the compiled tensors put together.
+  /// The call's result: what the original returned where it ran as it is, else the compiled tensors put
+  /// together.
   py::object finish(const detail::Returned& returned);
 
   static PythonCall* current();
@@ -40,7 +44,7 @@ class PythonCall {
   const Original& original_;
   const py::args& args_;
   const py::kwargs& kwargs_;
-  const std::vector<py::object>& objects_;   ///< that it was given and that are equal to themselves alone
+  const std::vector<py::object>& objects_;  ///< that it was given and that are equal to themselves alone
   const std::shared_ptr<Reads> reads_;
   py::object result_;
   PythonCall* const outer_;
@@ -62,7 +66,8 @@ auto run_without_gil(Step&& step) {
       py::gil_scoped_release no_gil;
       result = step();
     }
-    // A backward that failed while it was traced fails again when it is called; until then nothing has happened.
+    // A backward that failed while it was traced fails again when it is called; until then nothing has
+    // happened.
     PyErr_Clear();
     return result;
   } catch (const py::error_already_set&) {

@@ -13,7 +13,8 @@ std::string text_of(PyObject* name) {
 }
 
 std::string shown_key(PyObject* key) {
-  return PyUnicode_CheckExact(key) || PyLong_CheckExact(key) ? std::string(py::repr(py::handle(key))) : std::string("a ") + Py_TYPE(key)->tp_name;
+  return PyUnicode_CheckExact(key) || PyLong_CheckExact(key) ? std::string(py::repr(py::handle(key)))
+                                                             : std::string("a ") + Py_TYPE(key)->tp_name;
 }
 
 /// Without the name of its module.
@@ -22,7 +23,8 @@ std::string class_name(PyTypeObject* type) {
   return std::string(name.substr(name.rfind('.') + 1));
 }
 
-/// Whether a module that was imported meanwhile has made this: it will not be imported again, so what it registered stays.
+/// Whether a module that was imported meanwhile has made this: it will not be imported again, so what it
+/// registered stays.
 bool comes_from(const std::unordered_set<std::string>& imported, PyObject* value) {
   if (imported.empty() || !value) return false;
   if (PyModule_Check(value)) return true;
@@ -35,9 +37,11 @@ bool comes_from(const std::unordered_set<std::string>& imported, PyObject* value
 }
 
 /// What was, and what imported modules added to its end.
-Contents with_imported(const Contents& then, const Contents& now, const std::unordered_set<std::string>& imported) {
+Contents with_imported(const Contents& then, const Contents& now,
+                       const std::unordered_set<std::string>& imported) {
   Contents wanted = then;
-  for (size_t i = then.values.size(); i < now.values.size() && comes_from(imported, now.values[i].ptr()); ++i) {
+  for (size_t i = then.values.size(); i < now.values.size() && comes_from(imported, now.values[i].ptr());
+       ++i) {
     wanted.values.push_back(now.values[i]);
     if (!now.names.empty()) wanted.names.push_back(now.names[i]);
   }
@@ -56,27 +60,32 @@ Surroundings::Imported Surroundings::imported_meanwhile() const {
 }
 
 void Surroundings::guard_iterators() const {
-  for (const auto& [at, position, guard] : iterators_) write_value(kept_[at].kind, kept_[at].holder.ptr(), kept_[at].contents, position, guard.ptr());
+  for (const auto& [at, position, guard] : iterators_)
+    write_value(kept_[at].kind, kept_[at].holder.ptr(), kept_[at].contents, position, guard.ptr());
 }
 
 void Surroundings::put_back_iterators() const {
   for (const auto& [at, position, guard] : iterators_) {
     const auto& [kind, holder, contents, place, owner] = kept_[at];
     const Contents now = read_contents(kind, holder.ptr(), contents.names);
-    if (position < now.values.size() && now.values[position].is(guard)) write_value(kind, holder.ptr(), now, position, contents.values[position].ptr());
+    if (position < now.values.size() && now.values[position].is(guard))
+      write_value(kind, holder.ptr(), now, position, contents.values[position].ptr());
   }
 }
 
 /// One name each of attributes and variables; the whole of a container.
-void Surroundings::add_changes(const Kept& kept, const Contents& now, const Contents& then, std::vector<Change>& to) {
-  PyObject* holder = kept.kind == Holder::Class ? reinterpret_cast<PyTypeObject*>(kept.holder.ptr())->tp_dict : kept.holder.ptr();
+void Surroundings::add_changes(const Kept& kept, const Contents& now, const Contents& then,
+                               std::vector<Change>& to) {
+  PyObject* holder = kept.kind == Holder::Class ? reinterpret_cast<PyTypeObject*>(kept.holder.ptr())->tp_dict
+                                                : kept.holder.ptr();
   const bool has_names = kept.owner || (kept.kind == Holder::Variable && !PyBytes_Check(then.names[0].ptr()));
   if (!has_names) return to.push_back({holder, nullptr});
   std::unordered_map<PyObject*, PyObject*> values;
   for (size_t i = 0; i < then.names.size(); ++i) values[then.names[i].ptr()] = then.values[i].ptr();
   for (size_t i = 0; i < now.names.size(); ++i) {
     auto known = values.find(now.names[i].ptr());
-    if (known == values.end() || !are_same(known->second, now.values[i].ptr())) to.push_back({holder, now.names[i].ptr()});
+    if (known == values.end() || !are_same(known->second, now.values[i].ptr()))
+      to.push_back({holder, now.names[i].ptr()});
     if (known != values.end()) values.erase(known);
   }
   for (auto [name, value] : values) to.push_back({holder, name});
@@ -97,7 +106,8 @@ Surroundings::Restored Surroundings::restore() const {
     add_changes(kept, now, wanted, changes);
     write_contents(kept.kind, kept.holder.ptr(), wanted);
   }
-  for (const std::string& more : {take_away_new_attributes(changes), take_away_new_globals(imported, changes), buffers_.restore(changes)})
+  for (const std::string& more : {take_away_new_attributes(changes), take_away_new_globals(imported, changes),
+                                  buffers_.restore(changes)})
     if (changed.empty()) changed = more;
   return {std::move(changed), std::move(changes)};
 }
@@ -106,7 +116,9 @@ std::string Surroundings::put_back_classes() const {
   std::string changed;
   for (const auto& [object, type] : classes_) {
     if (Py_TYPE(object.ptr()) == type) continue;
-    if (PyObject_GenericSetAttr(object.ptr(), py::str("__class__").ptr(), reinterpret_cast<PyObject*>(type)) != 0) throw py::error_already_set();
+    if (PyObject_GenericSetAttr(object.ptr(), py::str("__class__").ptr(),
+                                reinterpret_cast<PyObject*>(type)) != 0)
+      throw py::error_already_set();
     changed = "the class of a " + class_name(type);
   }
   return changed;
@@ -117,7 +129,8 @@ std::string Surroundings::take_away_new_attributes(std::vector<Change>& changes)
   for (const py::object& object : bare_) {
     PyObject** attributes = _PyObject_GetDictPtr(object.ptr());
     if (!attributes || !*attributes || PyDict_GET_SIZE(*attributes) == 0) continue;
-    changed = "attribute " + text_of(read_contents(Holder::Dict, *attributes).names[0].ptr()) + (PyFunction_Check(object.ptr()) ? " of a function" : " of a tensor");
+    changed = "attribute " + text_of(read_contents(Holder::Dict, *attributes).names[0].ptr()) +
+              (PyFunction_Check(object.ptr()) ? " of a function" : " of a tensor");
     changes.push_back({object.ptr(), nullptr});
     PyDict_Clear(*attributes);
   }
@@ -125,7 +138,8 @@ std::string Surroundings::take_away_new_attributes(std::vector<Change>& changes)
 }
 
 /// What imports brought stays, and what Python itself adds (a registry of warnings).
-std::string Surroundings::take_away_new_globals(const Imported& imported, std::vector<Change>& changes) const {
+std::string Surroundings::take_away_new_globals(const Imported& imported,
+                                                std::vector<Change>& changes) const {
   std::string changed;
   for (const auto& [dict, names] : globals_) {
     if (PyDict_GET_SIZE(dict.ptr()) == Py_ssize_t(names.size())) continue;
@@ -134,7 +148,9 @@ std::string Surroundings::take_away_new_globals(const Imported& imported, std::v
     Contents now = read_contents(Holder::Dict, dict.ptr());
     for (size_t i = 0; i < now.names.size(); ++i) {
       PyObject* name = now.names[i].ptr();
-      if (old.contains(name) || PyModule_Check(now.values[i].ptr()) || comes_from(imported, now.values[i].ptr()) || text_of(name).starts_with("__")) continue;
+      if (old.contains(name) || PyModule_Check(now.values[i].ptr()) ||
+          comes_from(imported, now.values[i].ptr()) || text_of(name).starts_with("__"))
+        continue;
       changed = "the global " + text_of(name);
       changes.push_back({dict.ptr(), name});
       PyDict_DelItem(dict.ptr(), name);
@@ -145,12 +161,20 @@ std::string Surroundings::take_away_new_globals(const Imported& imported, std::v
 
 std::string Surroundings::describe(const Kept& kept, const Contents& now, size_t difference) const {
   const Contents& named = difference < kept.contents.names.size() ? kept.contents : now;
-  const std::string name = difference < named.names.size() ? (kept.owner || kept.kind == Holder::Variable ? text_of(named.names[difference].ptr()) : shown_key(named.names[difference].ptr())) : "";
-  if (kept.kind == Holder::Variable) return (PyBytes_Check(named.names[difference].ptr()) ? "the environment variable " : "the global ") + name;
+  const std::string name = difference < named.names.size() ? (kept.owner || kept.kind == Holder::Variable
+                                                                  ? text_of(named.names[difference].ptr())
+                                                                  : shown_key(named.names[difference].ptr()))
+                                                           : "";
+  if (kept.kind == Holder::Variable)
+    return (PyBytes_Check(named.names[difference].ptr()) ? "the environment variable " : "the global ") +
+           name;
   if (kept.kind == Holder::Cell) return "the variable " + path(kept.place) + " of an enclosing function";
   if (kept.owner && kept.owner == &PyFunction_Type) return "attribute " + name + " of a function";
   if (kept.owner) return "attribute " + name + " of class " + class_name(kept.owner);
-  const char* what = kept.kind == Holder::List ? "list" : kept.kind == Holder::Set ? "set" : kept.kind == Holder::Deque ? "deque" : "dict";
+  const char* what = kept.kind == Holder::List    ? "list"
+                     : kept.kind == Holder::Set   ? "set"
+                     : kept.kind == Holder::Deque ? "deque"
+                                                  : "dict";
   return "the " + std::string(what) + " " + path(kept.place);
 }
 
@@ -158,12 +182,20 @@ std::string Surroundings::describe(const Kept& kept, const Contents& now, size_t
 std::string Surroundings::path(uint32_t place) const {
   const Place& at = places_[place];
   switch (at.step) {
-    case Step::Root: return roots_[at.position].second;
-    case Step::Same: return path(at.from);
-    case Step::Variable: return PyCode_Check(at.name) ? text_of(py::tuple(py::handle(at.name).attr("co_freevars"))[at.position].ptr()) : text_of(at.name);
-    case Step::Attribute: return path(at.from) + "." + text_of(at.name);
-    case Step::Item: return path(at.from) + "[" + shown_key(at.name) + "]";
-    case Step::Position: return path(at.from) + "[" + std::to_string(at.position) + "]";
+    case Step::Root:
+      return roots_[at.position].second;
+    case Step::Same:
+      return path(at.from);
+    case Step::Variable:
+      return PyCode_Check(at.name)
+                 ? text_of(py::tuple(py::handle(at.name).attr("co_freevars"))[at.position].ptr())
+                 : text_of(at.name);
+    case Step::Attribute:
+      return path(at.from) + "." + text_of(at.name);
+    case Step::Item:
+      return path(at.from) + "[" + shown_key(at.name) + "]";
+    case Step::Position:
+      return path(at.from) + "[" + std::to_string(at.position) + "]";
   }
   return {};
 }

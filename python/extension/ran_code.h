@@ -12,8 +12,9 @@ struct RanCode {
   py::object code, globals;
 };
 
-/// Notes the code that runs on this thread while this lives, by a profile function; one that was set before goes on working. Ends a trace that asks for
-/// something of the world outside of Python's objects before it is given that.
+/// Notes the code that runs on this thread while this lives, by a profile function; one that was set before
+/// goes on working. Ends a trace that asks for something of the world outside of Python's objects before it
+/// is given that.
 class RunningCode {
  public:
   explicit RunningCode(std::vector<RanCode>& codes);
@@ -28,7 +29,7 @@ class RunningCode {
 
   std::vector<RanCode>& codes_;
   std::unordered_set<PyObject*> known_;
-  int imports_ = 0;                          ///< that are under way: what runs there will not run again
+  int imports_ = 0;  ///< that are under way: what runs there will not run again
   RunningCode* const outer_;
   Py_tracefunc profile_;
   py::object profile_argument_;

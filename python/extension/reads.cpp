@@ -31,22 +31,28 @@ bool is_simple(PyObject* value) {
   return true;
 }
 
-/// Python's own containers cannot be held weakly, and need not be: another one in the same place has to hold the same.
+/// Python's own containers cannot be held weakly, and need not be: another one in the same place has to hold
+/// the same.
 bool is_compared_by_contents(PyObject* value) {
-  return PyDict_CheckExact(value) || PyList_CheckExact(value) || (PyTuple_CheckExact(value) && !is_simple(value));
+  return PyDict_CheckExact(value) || PyList_CheckExact(value) ||
+         (PyTuple_CheckExact(value) && !is_simple(value));
 }
 
 PyObject* const* items_of(PyObject* sequence) {
-  return PyList_Check(sequence) ? reinterpret_cast<PyListObject*>(sequence)->ob_item : reinterpret_cast<PyTupleObject*>(sequence)->ob_item;
+  return PyList_Check(sequence) ? reinterpret_cast<PyListObject*>(sequence)->ob_item
+                                : reinterpret_cast<PyTupleObject*>(sequence)->ob_item;
 }
 
-bool is_sized(const at::Tensor& tensor) { return !tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides(); }
+bool is_sized(const at::Tensor& tensor) {
+  return !tensor.is_nested() && !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
 
 /// Others warn when they are asked.
 bool has_gradient_now(const at::Tensor& tensor) { return tensor.is_leaf() && tensor.grad().defined(); }
 
 bool is_double_underlined(PyObject* name) {
-  return PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' && PyUnicode_READ_CHAR(name, 1) == '_';
+  return PyUnicode_GET_LENGTH(name) > 1 && PyUnicode_READ_CHAR(name, 0) == '_' &&
+         PyUnicode_READ_CHAR(name, 1) == '_';
 }
 
 PyTypeObject* base_iterated(PyObject* object) {
@@ -60,38 +66,45 @@ PyTypeObject* base_iterated(PyObject* object) {
 
 Held::Held(PyObject* value) : address_(value) {
   if (!value || is_compared_by_contents(value)) return;
-  if (!is_simple(value) && PyType_SUPPORTS_WEAKREFS(Py_TYPE(value))) keeper_ = py::reinterpret_steal<py::object>(PyWeakref_NewRef(value, nullptr));
+  if (!is_simple(value) && PyType_SUPPORTS_WEAKREFS(Py_TYPE(value)))
+    keeper_ = py::reinterpret_steal<py::object>(PyWeakref_NewRef(value, nullptr));
   is_weak_ = bool(keeper_);
   if (is_weak_) return;
   PyErr_Clear();
   keeper_ = py::reinterpret_borrow<py::object>(value);
 }
 
-bool Held::equals(PyObject* value) const { return value && keeper_ && !is_weak_ && are_same(address_, value); }
+bool Held::equals(PyObject* value) const {
+  return value && keeper_ && !is_weak_ && are_same(address_, value);
+}
 
 TensorFacts TensorFacts::of(const at::Tensor& tensor, bool with_gradient) {
   at::DimVector sizes;
   if (is_sized(tensor)) sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-  return {tensor.requires_grad(), with_gradient ? std::optional(has_gradient_now(tensor)) : std::nullopt, tensor.scalar_type(), tensor.device(), std::move(sizes)};
+  return {tensor.requires_grad(), with_gradient ? std::optional(has_gradient_now(tensor)) : std::nullopt,
+          tensor.scalar_type(), tensor.device(), std::move(sizes)};
 }
 
 bool TensorFacts::are_of(const at::Tensor& tensor) const {
-  return tensor.requires_grad() == requires_grad && (!has_gradient || has_gradient_now(tensor) == *has_gradient) && tensor.scalar_type() == dtype && tensor.device() == device &&
-         (!is_sized(tensor) || tensor.sizes() == at::IntArrayRef(sizes));
+  return tensor.requires_grad() == requires_grad &&
+         (!has_gradient || has_gradient_now(tensor) == *has_gradient) && tensor.scalar_type() == dtype &&
+         tensor.device() == device && (!is_sized(tensor) || tensor.sizes() == at::IntArrayRef(sizes));
 }
 
 bool Reads::counts(const Read& read, PyObject* name, PyObject* value) const {
   if (!changed_.empty() && changed_.contains({read.holder, name})) return false;
   if (!PyUnicode_CheckExact(name) || !PyUnicode_CHECK_INTERNED(name) || names_.contains(name)) return true;
   if (read.kind == Read::Kind::Attributes) return all_names_;
-  // Operators call methods with two underlines without naming them; others of these names are Python's own, some of which it fills in late.
+  // Operators call methods with two underlines without naming them; others of these names are Python's own,
+  // some of which it fills in late.
   return is_double_underlined(name) ? PyFunction_Check(value) : all_names_;
 }
 
 bool Reads::each(const Read& read, c10::function_ref<bool(PyObject*, PyObject*)> visit) const {
   PyObject *name, *value;
   switch (read.kind) {
-    case Read::Kind::Pointer: return visit(nullptr, *read.where);
+    case Read::Kind::Pointer:
+      return visit(nullptr, *read.where);
     case Read::Kind::Attributes:
     case Read::Kind::ClassAttributes:
       for (Py_ssize_t at = 0; PyDict_Next(read.holder, &at, &name, &value);)
@@ -99,7 +112,8 @@ bool Reads::each(const Read& read, c10::function_ref<bool(PyObject*, PyObject*)>
       return true;
     case Read::Kind::Variables:
       for (uint32_t i = read.begin; i < read.end; i += 2)
-        if (!visit(values_[i].owned(), PyDict_GetItemWithError(read.holder, values_[i].owned()))) return false;
+        if (!visit(values_[i].owned(), PyDict_GetItemWithError(read.holder, values_[i].owned())))
+          return false;
       return true;
     case Read::Kind::Dict:
       for (Py_ssize_t at = 0; PyDict_Next(read.holder, &at, &name, &value);)
@@ -112,7 +126,8 @@ bool Reads::each(const Read& read, c10::function_ref<bool(PyObject*, PyObject*)>
     case Read::Kind::Others: {
       auto items = py::reinterpret_steal<py::object>(base_iterated(read.holder)->tp_iter(read.holder));
       while (auto item = py::reinterpret_steal<py::object>(items ? PyIter_Next(items.ptr()) : nullptr)) {
-        PyObject* of = PyODict_Check(read.holder) ? PyDict_GetItemWithError(read.holder, item.ptr()) : nullptr;
+        PyObject* of =
+            PyODict_Check(read.holder) ? PyDict_GetItemWithError(read.holder, item.ptr()) : nullptr;
         if (!(of ? visit(item.ptr(), of) : visit(nullptr, item.ptr()))) return false;
       }
       PyErr_Clear();
@@ -129,20 +144,25 @@ bool Reads::each(const Read& read, c10::function_ref<bool(PyObject*, PyObject*)>
       return visit(nullptr, answer.ptr());
     }
     case Read::Kind::Memory:
-    case Read::Kind::Tensor: return true;
+    case Read::Kind::Tensor:
+      return true;
   }
   return true;
 }
 
 bool Reads::is_untouched(const Read& read) const {
   switch (read.kind) {
-    case Read::Kind::Pointer: return values_[read.begin].is(*read.where);
+    case Read::Kind::Pointer:
+      return values_[read.begin].is(*read.where);
     case Read::Kind::Attributes:
     case Read::Kind::ClassAttributes:
     case Read::Kind::Variables:
-    case Read::Kind::Dict: return Py_TYPE(read.holder) == read.type && read.version && version_of(read.holder) == read.version;
-    case Read::Kind::Tensor: return tensors_[read.begin].are_of(THPVariable_Unpack(read.holder));
-    default: return false;
+    case Read::Kind::Dict:
+      return Py_TYPE(read.holder) == read.type && read.version && version_of(read.holder) == read.version;
+    case Read::Kind::Tensor:
+      return tensors_[read.begin].are_of(THPVariable_Unpack(read.holder));
+    default:
+      return false;
   }
 }
 
@@ -173,7 +193,8 @@ Read* Reads::find_changed() {
 bool Reads::hold() { return roots_are_alive() && !find_changed(); }
 
 bool Reads::are_gone() const {
-  return !roots_are_alive() || !std::all_of(values_.begin(), values_.end(), [](const Held& value) { return value.is_alive(); });
+  return !roots_are_alive() ||
+         !std::all_of(values_.begin(), values_.end(), [](const Held& value) { return value.is_alive(); });
 }
 
 size_t Reads::fingerprint() {
@@ -181,7 +202,8 @@ size_t Reads::fingerprint() {
   if (!read || (read->type && Py_TYPE(read->holder) != read->type)) return 0;
   auto hash = reinterpret_cast<size_t>(read->holder);
   auto mix = [&](PyObject* value) {
-    const bool by_value = value && (PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value));
+    const bool by_value =
+        value && (PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value));
     hash = hash * 1000003 ^ (by_value ? size_t(PyObject_Hash(value)) : reinterpret_cast<size_t>(value));
   };
   each(*read, [&](PyObject* name, PyObject* value) { return mix(name), mix(value), true; });
@@ -193,7 +215,9 @@ std::string Reads::first_change() {
   const Read* read = find_changed();
   if (!read) return {};
   std::string about;
-  if (read->about) about = PyType_Check(read->about) ? reinterpret_cast<PyTypeObject*>(read->about)->tp_name : std::string(py::str(read->about));
+  if (read->about)
+    about = PyType_Check(read->about) ? reinterpret_cast<PyTypeObject*>(read->about)->tp_name
+                                      : std::string(py::str(read->about));
   about = about.substr(about.rfind('.') + 1);
   if (!read->type) return read->what + about;
   if (Py_TYPE(read->holder) != read->type) return std::string("what a ") + read->type->tp_name + " holds";
@@ -204,9 +228,11 @@ std::string Reads::first_change() {
     at += 2;
     return !changed;
   });
-  const std::string name = changed && PyUnicode_Check(changed) ? std::string(py::str(changed)) : std::string("?");
+  const std::string name =
+      changed && PyUnicode_Check(changed) ? std::string(py::str(changed)) : std::string("?");
   if (read->kind == Read::Kind::Variables) return "the global " + name;
-  if (read->kind == Read::Kind::Attributes || read->kind == Read::Kind::ClassAttributes) return "attribute " + name + " of class " + about;
+  if (read->kind == Read::Kind::Attributes || read->kind == Read::Kind::ClassAttributes)
+    return "attribute " + name + " of class " + about;
   return std::string("what a ") + read->type->tp_name + " holds";
 }
 

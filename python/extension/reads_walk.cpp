@@ -32,13 +32,17 @@ PyObject* ReadsWalk::own(PyObject* object) {
 }
 
 void ReadsWalk::visit(PyObject* object) {
-  const bool is_module = object && PyModule_Check(object) && is_user_module_name(module_name_of(PyModule_GetDict(object)));
-  if (object && (is_module || !is_constant(object)) && seen_.size() < most_objects && seen_.insert(object).second) waiting_.push_back(object);
+  const bool is_module =
+      object && PyModule_Check(object) && is_user_module_name(module_name_of(PyModule_GetDict(object)));
+  if (object && (is_module || !is_constant(object)) && seen_.size() < most_objects &&
+      seen_.insert(object).second)
+    waiting_.push_back(object);
 }
 
 void ReadsWalk::add(Read read, bool visits) {
   read.begin = uint32_t(to_.values_.size());
-  if (read.kind != Kind::Pointer && read.kind != Kind::Context && read.kind != Kind::Answer) read.type = Py_TYPE(read.holder);
+  if (read.kind != Kind::Pointer && read.kind != Kind::Context && read.kind != Kind::Answer)
+    read.type = Py_TYPE(read.holder);
   std::vector<PyObject*> found;
   to_.each(read, [&](PyObject* name, PyObject* value) {
     if (name) hold(name);
@@ -48,12 +52,13 @@ void ReadsWalk::add(Read read, bool visits) {
   });
   read.end = uint32_t(to_.values_.size());
   to_.reads_.push_back(read);
-  to_.is_same(to_.reads_.back());          // notes the version
+  to_.is_same(to_.reads_.back());  // notes the version
   for (PyObject* value : found) visit(value);
 }
 
 void ReadsWalk::pointer(PyObject* holder, PyObject** where, const char* what, PyObject* about, bool visits) {
-  if (!to_.changed_.contains({holder, nullptr})) add({.kind = Kind::Pointer, .holder = holder, .where = where, .what = what, .about = about}, visits);
+  if (!to_.changed_.contains({holder, nullptr}))
+    add({.kind = Kind::Pointer, .holder = holder, .where = where, .what = what, .about = about}, visits);
 }
 
 void ReadsWalk::walk(PyObject* object) {
@@ -76,14 +81,19 @@ void ReadsWalk::walk(PyObject* object) {
 }
 
 void ReadsWalk::walk_contents(PyObject* object) {
-  if (PyODict_Check(object) && PyDict_GET_SIZE(object) > 1) add({.kind = Kind::Others, .holder = object});
-  else if (PyDict_Check(object)) add({.kind = Kind::Dict, .holder = object});
-  else if (PyList_Check(object) || PyTuple_Check(object)) add({.kind = Kind::Sequence, .holder = object});
-  else if (PyAnySet_Check(object) || container_kind(object) == Holder::Deque) add({.kind = Kind::Others, .holder = object});
+  if (PyODict_Check(object) && PyDict_GET_SIZE(object) > 1)
+    add({.kind = Kind::Others, .holder = object});
+  else if (PyDict_Check(object))
+    add({.kind = Kind::Dict, .holder = object});
+  else if (PyList_Check(object) || PyTuple_Check(object))
+    add({.kind = Kind::Sequence, .holder = object});
+  else if (PyAnySet_Check(object) || container_kind(object) == Holder::Deque)
+    add({.kind = Kind::Others, .holder = object});
   if (auto bytes = bytes_of(object)) {
     const auto at = uint32_t(to_.memory_.size());
     to_.memory_.push_back(std::move(*bytes));
-    to_.reads_.push_back({.kind = Kind::Memory, .holder = object, .type = Py_TYPE(object), .begin = at, .end = at});
+    to_.reads_.push_back(
+        {.kind = Kind::Memory, .holder = object, .type = Py_TYPE(object), .begin = at, .end = at});
   }
 }
 
@@ -92,7 +102,8 @@ void ReadsWalk::walk_tensor(PyObject* object) {
   const at::Tensor& tensor = THPVariable_Unpack(object);
   const auto at = uint32_t(to_.tensors_.size());
   to_.tensors_.push_back(TensorFacts::of(tensor, asks_for_gradients_));
-  to_.reads_.push_back({.kind = Kind::Tensor, .holder = object, .what = "what is known of a tensor", .begin = at, .end = at});
+  to_.reads_.push_back(
+      {.kind = Kind::Tensor, .holder = object, .what = "what is known of a tensor", .begin = at, .end = at});
   walk_attributes(object);
 }
 
@@ -105,7 +116,8 @@ void ReadsWalk::walk_attributes(PyObject* object) {
   PyObject** attributes = _PyObject_GetDictPtr(object);
   if (!attributes) return;
   auto* type = own(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-  if (!*attributes && THPVariable_Check(object)) return pointer(object, attributes, "an attribute of a ", type, false);
+  if (!*attributes && THPVariable_Check(object))
+    return pointer(object, attributes, "an attribute of a ", type, false);
   py::object made = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
   if (!made) return PyErr_Clear();
   pointer(object, attributes, "the attributes of a ", type, false);
@@ -129,7 +141,8 @@ void ReadsWalk::walk_instance(PyObject* object) {
 bool ReadsWalk::is_watched(PyTypeObject* type) {
   auto [known, is_new] = types_.try_emplace(type, true);
   if (is_new && type->tp_flags & Py_TPFLAGS_HEAPTYPE)
-    known->second = !is_foreign_module_name(PyDict_GetItemString(type->tp_dict, "__module__")) || is_kept_part_of_torch(type);
+    known->second = !is_foreign_module_name(PyDict_GetItemString(type->tp_dict, "__module__")) ||
+                    is_kept_part_of_torch(type);
   return known->second;
 }
 
@@ -141,7 +154,10 @@ void ReadsWalk::walk_class(PyTypeObject* type) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE) || !seen_.insert(base->tp_dict).second) continue;
     if (PyObject* backward = PyDict_GetItemString(base->tp_dict, "backward")) note_backward(type, backward);
-    add({.kind = Kind::ClassAttributes, .holder = base->tp_dict, .about = own(reinterpret_cast<PyObject*>(base))}, is_watched(base));
+    add({.kind = Kind::ClassAttributes,
+         .holder = base->tp_dict,
+         .about = own(reinterpret_cast<PyObject*>(base))},
+        is_watched(base));
   }
   if (Py_TYPE(object) != &PyType_Type) visit(reinterpret_cast<PyObject*>(Py_TYPE(object)));
 }
@@ -151,7 +167,9 @@ void ReadsWalk::walk_function(PyObject* object) {
   if (is_user_module_name(module_name_of(function->func_globals))) {
     pointer(object, &function->func_dict, "an attribute of a function", nullptr, false);
     if (function->func_dict && seen_.insert(function->func_dict).second)
-      add({.kind = Kind::Attributes, .holder = function->func_dict, .about = own(reinterpret_cast<PyObject*>(&PyFunction_Type))});
+      add({.kind = Kind::Attributes,
+           .holder = function->func_dict,
+           .about = own(reinterpret_cast<PyObject*>(&PyFunction_Type))});
   }
   if (!codes_.contains(function->func_code)) {
     if (registers_hooks_ && is_user_module_name(module_name_of(function->func_globals))) runs_later(object);
@@ -166,8 +184,10 @@ void ReadsWalk::walk_function(PyObject* object) {
   for (Py_ssize_t i = 0; cells && i < PyTuple_GET_SIZE(cells); ++i) {
     PyObject* cell = PyTuple_GET_ITEM(cells, i);
     if (!seen_.insert(cell).second) continue;
-    pointer(cell, &reinterpret_cast<PyCellObject*>(cell)->ob_ref, "the variable ", own(PyTuple_GET_ITEM(names, first + i)));
-    if (PyObject* module = PyCell_GET(cell); module && PyModule_Check(module)) walk_module(PyModule_GetDict(module));
+    pointer(cell, &reinterpret_cast<PyCellObject*>(cell)->ob_ref, "the variable ",
+            own(PyTuple_GET_ITEM(names, first + i)));
+    if (PyObject* module = PyCell_GET(cell); module && PyModule_Check(module))
+      walk_module(PyModule_GetDict(module));
   }
 }
 
@@ -175,12 +195,18 @@ void ReadsWalk::walk_native(PyObject* object) {
   static PyTypeObject* const memory = type_named("functools", "_lru_cache_wrapper");
   static PyTypeObject* const of_python = type_named("tandem._iterators", "Guard");
   if (Py_IS_TYPE(object, memory)) return visit(py::getattr(object, "__wrapped__", py::none()).ptr());
-  if (PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object) || PyAnySet_Check(object) || PyIter_Check(object)) return;
-  if (PyGen_Check(object) || PyCoro_CheckExact(object) || PyFrame_Check(object) || is_namespace(Py_TYPE(object))) return;
+  if (PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object) || PyAnySet_Check(object) ||
+      PyIter_Check(object))
+    return;
+  if (PyGen_Check(object) || PyCoro_CheckExact(object) || PyFrame_Check(object) ||
+      is_namespace(Py_TYPE(object)))
+    return;
   const PyTypeObject* type = Py_TYPE(object);
-  while (type && type->tp_traverse == of_python->tp_traverse) type = type->tp_base;   // what class statements added was walked
+  // what class statements added was walked
+  while (type && type->tp_traverse == of_python->tp_traverse) type = type->tp_base;
   if (!type || !type->tp_traverse) return;
-  type->tp_traverse(object, [](PyObject* part, void* walk) { return static_cast<ReadsWalk*>(walk)->visit(part), 0; }, this);
+  type->tp_traverse(
+      object, [](PyObject* part, void* walk) { return static_cast<ReadsWalk*>(walk)->visit(part), 0; }, this);
 }
 
 }  // namespace tandem::python

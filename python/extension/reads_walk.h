@@ -27,7 +27,8 @@ class ReadsWalk {
   void hold(PyObject* value) { to_.values_.emplace_back(value); }
   /// Reads what it holds now, and visits that.
   void add(Read read, bool visits = true);
-  void pointer(PyObject* holder, PyObject** where, const char* what, PyObject* about = nullptr, bool visits = true);
+  void pointer(PyObject* holder, PyObject** where, const char* what, PyObject* about = nullptr,
+               bool visits = true);
   void walk(PyObject* object);
   void walk_contents(PyObject* object);
   /// Lazy modules make another class of their parameters.
@@ -38,7 +39,8 @@ class ReadsWalk {
   /// Of torch's own objects those that programs change.
   bool is_watched(PyTypeObject* type);
   void walk_class(PyTypeObject* type);
-  /// What did not run is only what it is, and its attributes; torch marks functions of its own when they are first called.
+  /// What did not run is only what it is, and its attributes; torch marks functions of its own when they are
+  /// first called.
   void walk_function(PyObject* object);
   void note_backward(PyTypeObject* type, PyObject* backward);
   void runs_later(PyObject* function);
@@ -48,7 +50,8 @@ class ReadsWalk {
   /// The library's own variables are its business, but for functions, which may be replaced.
   void mention_globals();
   /// A module is not walked as a whole: what matters of it are names that the code mentions.
-  void mention_module(PyObject* module, const std::vector<PyObject*>& names, bool is_users, std::unordered_set<PyObject*>& known);
+  void mention_module(PyObject* module, const std::vector<PyObject*>& names, bool is_users,
+                      std::unordered_set<PyObject*>& known);
   void mention(PyObject* dict, PyObject* name, Depth depth);
   void walk_module(PyObject* dict);
   void read_variables(PyObject* dict, const Mentioned& names);
@@ -59,9 +62,9 @@ class ReadsWalk {
   std::unordered_set<const void*> codes_, seen_;
   std::vector<PyObject*> waiting_;
   bool asks_for_gradients_ = false;
-  bool registers_hooks_ = false;             ///< a hook may be any function that the code can reach
+  bool registers_hooks_ = false;  ///< a hook may be any function that the code can reach
   std::unordered_map<PyTypeObject*, bool> types_;
-  std::vector<PyObject*> dicts_;             ///< of globals and modules
+  std::vector<PyObject*> dicts_;  ///< of globals and modules
   std::unordered_map<PyObject*, Mentioned> mentioned_;
   std::map<std::pair<PyObject*, PyObject*>, size_t> positions_;
 };

@@ -12,27 +12,40 @@ namespace {
 
 constexpr size_t most_items = 4'000'000;
 
-/// What code mentions by name: globals, and attributes of what it has; comprehensions and inner functions are code of their own.
+/// What code mentions by name: globals, and attributes of what it has; comprehensions and inner functions are
+/// code of their own.
 void add_names(PyObject* code, std::vector<PyObject*>& names) {
   const auto* c = reinterpret_cast<PyCodeObject*>(code);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->co_names); ++i) names.push_back(PyTuple_GET_ITEM(c->co_names, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->co_names); ++i)
+    names.push_back(PyTuple_GET_ITEM(c->co_names, i));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(c->co_consts); ++i)
-    if (PyObject* constant = PyTuple_GET_ITEM(c->co_consts, i); PyCode_Check(constant)) add_names(constant, names);
+    if (PyObject* constant = PyTuple_GET_ITEM(c->co_consts, i); PyCode_Check(constant))
+      add_names(constant, names);
 }
 
-/// One of Python's own, which keeps where it is in places that nobody else sees; generators and open files are among them.
-bool is_iterator(PyObject* object) { return object && PyIter_Check(object) && !PyType_FastSubclass(Py_TYPE(object), Py_TPFLAGS_TYPE_SUBCLASS) && !is_constant(object); }
+/// One of Python's own, which keeps where it is in places that nobody else sees; generators and open files
+/// are among them.
+bool is_iterator(PyObject* object) {
+  return object && PyIter_Check(object) && !PyType_FastSubclass(Py_TYPE(object), Py_TPFLAGS_TYPE_SUBCLASS) &&
+         !is_constant(object);
+}
 
 }  // namespace
 
-Surroundings::Surroundings(Roots roots) : roots_(std::move(roots)), modules_(py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict()).attr("copy")()) {
-  for (size_t i = 0; i < roots_.size(); ++i) visit(roots_[i].first.ptr(), {.step = Step::Root, .position = i});
-  static PyObject* const environment = py::object(py::module_::import("os").attr("environ").attr("_data")).release().ptr();
-  keep(Holder::Variable, environment, 0, nullptr, read_contents(Holder::Dict, environment).names);   // what is new there is libraries' doing
+Surroundings::Surroundings(Roots roots)
+    : roots_(std::move(roots)),
+      modules_(py::reinterpret_borrow<py::dict>(PyImport_GetModuleDict()).attr("copy")()) {
+  for (size_t i = 0; i < roots_.size(); ++i)
+    visit(roots_[i].first.ptr(), {.step = Step::Root, .position = i});
+  static PyObject* const environment =
+      py::object(py::module_::import("os").attr("environ").attr("_data")).release().ptr();
+  // what is new there is libraries' doing
+  keep(Holder::Variable, environment, 0, nullptr, read_contents(Holder::Dict, environment).names);
   for (size_t next = 0; next < waiting_.size(); ++next) walk(waiting_[next].object, waiting_[next].place);
   if (iterators_.empty()) return;
   static PyObject* const guard = imported("tandem._iterators", "Guard");
-  for (Iterator& iterator : iterators_) iterator.guard = py::handle(guard)(kept_[iterator.kept].contents.values[iterator.position]);
+  for (Iterator& iterator : iterators_)
+    iterator.guard = py::handle(guard)(kept_[iterator.kept].contents.values[iterator.position]);
 }
 
 void Surroundings::visit(PyObject* object, const Place& place) {
@@ -43,11 +56,15 @@ void Surroundings::visit(PyObject* object, const Place& place) {
 
 void Surroundings::walk(PyObject* object, uint32_t place) {
   if (auto kind = container_kind(object)) keep(*kind, object, place);
-  for (Py_ssize_t i = 0; PyTuple_Check(object) && i < PyTuple_GET_SIZE(object); ++i) visit(PyTuple_GET_ITEM(object, i), {.step = Step::Position, .from = place, .position = size_t(i)});
+  for (Py_ssize_t i = 0; PyTuple_Check(object) && i < PyTuple_GET_SIZE(object); ++i)
+    visit(PyTuple_GET_ITEM(object, i), {.step = Step::Position, .from = place, .position = size_t(i)});
   if (PyObject_CheckBuffer(object)) buffers_.keep(object);
-  if (PyFunction_Check(object)) walk_function(object, place);
-  else if (PyType_Check(object)) walk_class(reinterpret_cast<PyTypeObject*>(object), place);
-  else if (!walk_wrapper(object, place)) walk_instance(object, place);
+  if (PyFunction_Check(object))
+    walk_function(object, place);
+  else if (PyType_Check(object))
+    walk_class(reinterpret_cast<PyTypeObject*>(object), place);
+  else if (!walk_wrapper(object, place))
+    walk_instance(object, place);
 }
 
 /// Things that stand for another: methods, partial functions, decorators of Python's own.
@@ -72,7 +89,8 @@ bool Surroundings::walk_wrapper(PyObject* object, uint32_t place) {
   };
   for (const auto& [type, parts] : *wrappers) {
     if (!Py_IS_TYPE(object, type)) continue;
-    for (const char* part : parts) visit(py::getattr(object, part, py::none()).ptr(), inside);   // all of them are held by the wrapper
+    // all of them are held by the wrapper
+    for (const char* part : parts) visit(py::getattr(object, part, py::none()).ptr(), inside);
     return true;
   }
   return false;
@@ -82,29 +100,35 @@ void Surroundings::walk_function(PyObject* function, uint32_t place) {
   const Place inside{.step = Step::Same, .from = place};
   PyObject* cells = PyFunction_GET_CLOSURE(function);
   for (Py_ssize_t i = 0; cells && i < PyTuple_GET_SIZE(cells); ++i)
-    visit(PyTuple_GET_ITEM(cells, i), {.step = Step::Variable, .name = PyFunction_GET_CODE(function), .position = size_t(i)});
+    visit(PyTuple_GET_ITEM(cells, i),
+          {.step = Step::Variable, .name = PyFunction_GET_CODE(function), .position = size_t(i)});
   visit(PyFunction_GET_DEFAULTS(function), inside);
   visit(PyFunction_GET_KW_DEFAULTS(function), inside);
-  if (!is_users_code(PyFunction_GET_GLOBALS(function))) {   // torch marks functions of its own when they are first called
-    if (PyObject** attributes = _PyObject_GetDictPtr(function); attributes && *attributes) visit(PyDict_GetItemString(*attributes, "__wrapped__"), inside);
+  // torch marks functions of its own when they are first called
+  if (!is_users_code(PyFunction_GET_GLOBALS(function))) {
+    if (PyObject** attributes = _PyObject_GetDictPtr(function); attributes && *attributes)
+      visit(PyDict_GetItemString(*attributes, "__wrapped__"), inside);
     return;
   }
   keep_bare(function, place);
   Names mentioned;
   add_names(PyFunction_GET_CODE(function), mentioned);
   walk_globals(PyFunction_GET_GLOBALS(function), mentioned, 0);
-  for (Py_ssize_t i = 0; cells && i < PyTuple_GET_SIZE(cells); ++i) walk_module(PyCell_GET(PyTuple_GET_ITEM(cells, i)), mentioned, 0);
+  for (Py_ssize_t i = 0; cells && i < PyTuple_GET_SIZE(cells); ++i)
+    walk_module(PyCell_GET(PyTuple_GET_ITEM(cells, i)), mentioned, 0);
 }
 
 /// A module of the user's is not walked as a whole: what matters of it are names that the code mentions.
 void Surroundings::walk_module(PyObject* module, const Names& mentioned, int depth) {
   constexpr int deepest = 4;
-  if (module && PyModule_Check(module) && depth < deepest && is_users_code(PyModule_GetDict(module))) walk_globals(PyModule_GetDict(module), mentioned, depth + 1);
+  if (module && PyModule_Check(module) && depth < deepest && is_users_code(PyModule_GetDict(module)))
+    walk_globals(PyModule_GetDict(module), mentioned, depth + 1);
 }
 
 void Surroundings::walk_globals(PyObject* dict, const Names& mentioned, int depth) {
   auto [at, is_new] = variables_.try_emplace(dict);
-  if (is_new) globals_.push_back({py::reinterpret_borrow<py::object>(dict), read_contents(Holder::Dict, dict).names});
+  if (is_new)
+    globals_.push_back({py::reinterpret_borrow<py::object>(dict), read_contents(Holder::Dict, dict).names});
   auto& known = at->second;
   std::vector<py::object> fresh;
   Names modules;
@@ -121,14 +145,17 @@ void Surroundings::walk_globals(PyObject* dict, const Names& mentioned, int dept
 void Surroundings::walk_instance(PyObject* object, uint32_t place) {
   PyTypeObject* type = Py_TYPE(object);
   if (THPVariable_Check(object)) {
-    if (const at::Tensor& tensor = THPVariable_Unpack(object); tensor.requires_grad() && tensor.is_leaf()) leaves_.push_back(tensor);
+    if (const at::Tensor& tensor = THPVariable_Unpack(object); tensor.requires_grad() && tensor.is_leaf())
+      leaves_.push_back(tensor);
     return keep_bare(object, place);
   }
   if (is_random_generator(object)) generators_.push_back(py::reinterpret_borrow<py::object>(object));
   if (!keeps_state(type)) return;
   auto attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(object, nullptr));
-  if (!attributes) PyErr_Clear();
-  else if (seen_.insert(attributes.ptr()).second) keep(Holder::Dict, attributes.ptr(), place, type);
+  if (!attributes)
+    PyErr_Clear();
+  else if (seen_.insert(attributes.ptr()).second)
+    keep(Holder::Dict, attributes.ptr(), place, type);
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return;
   classes_.emplace_back(py::reinterpret_borrow<py::object>(object), type);
   if (auto slots = slots_of(type); !slots.empty()) keep(Holder::Slots, object, place, type, slots);
@@ -139,15 +166,18 @@ void Surroundings::walk_class(PyTypeObject* type, uint32_t place) {
   for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
     if (!(base->tp_flags & Py_TPFLAGS_HEAPTYPE) || (base != type && !seen_.insert(base).second)) continue;
-    if (is_user_module_name(PyDict_GetItemString(base->tp_dict, "__module__"))) keep(Holder::Class, reinterpret_cast<PyObject*>(base), place, base);
+    if (is_user_module_name(PyDict_GetItemString(base->tp_dict, "__module__")))
+      keep(Holder::Class, reinterpret_cast<PyObject*>(base), place, base);
   }
 }
 
 /// Most functions and tensors have no attributes of the user's, and need not be given any.
 void Surroundings::keep_bare(PyObject* object, uint32_t place) {
   PyObject** attributes = _PyObject_GetDictPtr(object);
-  if (!attributes || !*attributes) bare_.push_back(py::reinterpret_borrow<py::object>(object));
-  else if (seen_.insert(*attributes).second) keep(Holder::Dict, *attributes, place, Py_TYPE(object));
+  if (!attributes || !*attributes)
+    bare_.push_back(py::reinterpret_borrow<py::object>(object));
+  else if (seen_.insert(*attributes).second)
+    keep(Holder::Dict, *attributes, place, Py_TYPE(object));
 }
 
 bool Surroundings::is_users_code(PyObject* globals) {
@@ -168,16 +198,24 @@ bool Surroundings::keeps_state(PyTypeObject* type) {
   return false;
 }
 
-void Surroundings::keep(Holder kind, PyObject* holder, uint32_t place, PyTypeObject* owner, const std::vector<py::object>& which) {
+void Surroundings::keep(Holder kind, PyObject* holder, uint32_t place, PyTypeObject* owner,
+                        const std::vector<py::object>& which) {
   if (items_ > most_items) return;
-  kept_.push_back({kind, py::reinterpret_borrow<py::object>(holder), read_contents(kind, holder, which), place, owner});
+  kept_.push_back(
+      {kind, py::reinterpret_borrow<py::object>(holder), read_contents(kind, holder, which), place, owner});
   const Contents& contents = kept_.back().contents;
   items_ += contents.values.size();
-  const Step step = kind == Holder::Variable ? Step::Variable : kind == Holder::Cell ? Step::Same : owner ? Step::Attribute : contents.names.empty() ? Step::Position : Step::Item;
+  const Step step = kind == Holder::Variable ? Step::Variable
+                    : kind == Holder::Cell   ? Step::Same
+                    : owner                  ? Step::Attribute
+                    : contents.names.empty() ? Step::Position
+                                             : Step::Item;
   // Only what is put back can have another owner when it is done; until then its addresses stay its own.
   for (size_t i = 0; i < contents.values.size(); ++i) {
     PyObject* name = contents.names.empty() ? nullptr : contents.names[i].ptr();
-    if (is_iterator(contents.values[i].ptr()) && kind != Holder::Set && !keeps_state(Py_TYPE(contents.values[i].ptr()))) iterators_.push_back({kept_.size() - 1, i, {}});
+    if (is_iterator(contents.values[i].ptr()) && kind != Holder::Set &&
+        !keeps_state(Py_TYPE(contents.values[i].ptr())))
+      iterators_.push_back({kept_.size() - 1, i, {}});
     visit(contents.values[i].ptr(), {.step = step, .from = place, .name = name, .position = i});
     if (step == Step::Item) visit(name, {.step = Step::Same, .from = place});
   }

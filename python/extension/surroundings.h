@@ -10,9 +10,10 @@
 
 namespace tandem::python {
 
-/// Everything that can be reached from a function and its arguments, as it is now: variables of enclosing functions, globals that its code and the code of functions which it
-/// calls mention, attributes, and what lists, dicts, sets and deques hold, to any depth. Torch's own insides and those of Python's library are left out.
-/// Made and used with the GIL held; runs no code of the user's.
+/// Everything that can be reached from a function and its arguments, as it is now: variables of enclosing
+/// functions, globals that its code and the code of functions which it calls mention, attributes, and what
+/// lists, dicts, sets and deques hold, to any depth. Torch's own insides and those of Python's library are
+/// left out. Made and used with the GIL held; runs no code of the user's.
 class Surroundings {
  public:
   /// What is walked from, under the user's name for it.
@@ -23,7 +24,8 @@ class Surroundings {
   void guard_iterators() const;
 
   struct Restored {
-    std::string what;                        ///< in the user's words ("attribute step of class Net"), or nothing
+    /// in the user's words ("attribute step of class Net"), or nothing
+    std::string what;
     std::vector<Change> changes;
   };
   /// Undoes what has changed.
@@ -44,7 +46,8 @@ class Surroundings {
     enum class Step : uint8_t { Root, Same, Attribute, Item, Position, Variable };
     Step step = Step::Root;
     uint32_t from = 0;
-    PyObject* name = nullptr;                ///< held by what was kept; of a variable of an enclosing function the code that has it
+    /// held by what was kept; of a variable of an enclosing function the code that has it
+    PyObject* name = nullptr;
     size_t position = 0;
   };
   using Step = Place::Step;
@@ -53,7 +56,7 @@ class Surroundings {
     py::object holder;
     Contents contents;
     uint32_t place;
-    PyTypeObject* owner = nullptr;           ///< whose attributes these are
+    PyTypeObject* owner = nullptr;  ///< whose attributes these are
   };
   struct Iterator {
     size_t kept, position;
@@ -81,10 +84,12 @@ class Surroundings {
   bool keeps_state(PyTypeObject* type);
   bool is_users_code(PyObject* globals);
   void keep_bare(PyObject* object, uint32_t place);
-  void keep(Holder kind, PyObject* holder, uint32_t place, PyTypeObject* owner = nullptr, const std::vector<py::object>& which = {});
+  void keep(Holder kind, PyObject* holder, uint32_t place, PyTypeObject* owner = nullptr,
+            const std::vector<py::object>& which = {});
   using Imported = std::unordered_set<std::string>;
   Imported imported_meanwhile() const;
-  static void add_changes(const Kept& kept, const Contents& now, const Contents& then, std::vector<Change>& to);
+  static void add_changes(const Kept& kept, const Contents& now, const Contents& then,
+                          std::vector<Change>& to);
   std::string take_away_new_attributes(std::vector<Change>& changes) const;
   std::string take_away_new_globals(const Imported& imported, std::vector<Change>& changes) const;
   std::string put_back_classes() const;
@@ -96,18 +101,18 @@ class Surroundings {
   std::vector<Kept> kept_;
   std::vector<Place> places_;
   std::vector<Waiting> waiting_;
-  std::vector<py::object> bare_;             ///< tensors and functions that have no attributes
+  std::vector<py::object> bare_;  ///< tensors and functions that have no attributes
   std::vector<Globals> globals_;
-  std::vector<std::pair<py::object, PyTypeObject*>> classes_;   ///< what the objects are
+  std::vector<std::pair<py::object, PyTypeObject*>> classes_;  ///< what the objects are
   Buffers buffers_;
   std::vector<Iterator> iterators_;
-  py::dict modules_;                         ///< that were imported already
+  py::dict modules_;  ///< that were imported already
   std::vector<py::object> generators_;
   Tensors leaves_;
   std::unordered_set<const void*> seen_;
   std::unordered_map<PyTypeObject*, bool> types_;
   std::unordered_map<PyObject*, bool> codes_;
-  std::unordered_map<PyObject*, std::unordered_set<PyObject*>> variables_;   ///< of each dict of globals
+  std::unordered_map<PyObject*, std::unordered_set<PyObject*>> variables_;  ///< of each dict of globals
   size_t items_ = 0;
 };
 

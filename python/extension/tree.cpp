@@ -22,30 +22,17 @@ PyObject* symbolic_int() {
   return type;
 }
 
-bool has_attribute(PyTypeObject* type, const char* name) { return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name) == 1; }
+bool has_attribute(PyTypeObject* type, const char* name) {
+  return PyObject_HasAttrString(reinterpret_cast<PyObject*>(type), name) == 1;
+}
 
 py::object type_of(PyObject* object) { return borrowed(reinterpret_cast<PyObject*>(Py_TYPE(object))); }
-
-/// Results of these types hold no tensors.
-bool is_plain(const py::object& constant) {
-  PyObject* o = constant.ptr();
-  if (o == Py_None || o == Py_Ellipsis || PyBool_Check(o) || PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o) ||
-      PyType_Check(o) || PySlice_Check(o) || PyRange_Check(o))
-    return true;
-  static PyObject* const types = [] {
-    py::module_ torch = py::module_::import("torch");
-    return py::make_tuple(torch.attr("dtype"), torch.attr("device"), torch.attr("layout"), torch.attr("memory_format"), torch.attr("Generator"), torch.attr("SymInt"),
-                          py::module_::import("enum").attr("Enum"))
-        .release()
-        .ptr();
-  }();
-  return PyObject_IsInstance(o, types) == 1;
-}
 
 }  // namespace
 
 bool is_class_of_tuples(PyTypeObject* type) {
-  return type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_flags & Py_TPFLAGS_TUPLE_SUBCLASS && !has_attribute(type, "n_sequence_fields");
+  return type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_flags & Py_TPFLAGS_TUPLE_SUBCLASS &&
+         !has_attribute(type, "n_sequence_fields");
 }
 
 bool is_plain_tensor(PyObject* tensor) {
@@ -55,7 +42,9 @@ bool is_plain_tensor(PyObject* tensor) {
   return THPVariable_CheckExact(tensor) || type == parameter || type == buffer;
 }
 
-PyObject* imported(const char* module, const char* name) { return py::object(py::module_::import(module).attr(name)).release().ptr(); }
+PyObject* imported(const char* module, const char* name) {
+  return py::object(py::module_::import(module).attr(name)).release().ptr();
+}
 
 std::optional<uint64_t> Interned::number_of(PyObject* object) {
   // With its type: 1, True and an enum's 1 are equal to Python and not to a program.
@@ -115,7 +104,9 @@ void Writer::write(PyObject* value, Shape* shape) {
   if (given && write_given(value, shape)) return;
   if (PyList_CheckExact(value) || PyTuple_Check(value)) return write_sequence(value, shape);
   if (PyDict_CheckExact(value)) return write_dict(value, shape);
-  if (write_registered(value, shape) || write_dataclass(value, shape) || (given && write_made_object(value, shape))) return;
+  if (write_registered(value, shape) || write_dataclass(value, shape) ||
+      (given && write_made_object(value, shape)))
+    return;
   if (PySlice_Check(value)) return write_slice(value);
   if (PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(symbolic_int()))) {
     py::int_ number(borrowed(value));
@@ -127,7 +118,8 @@ void Writer::write(PyObject* value, Shape* shape) {
 }
 
 void Writer::write_tensor(PyObject* value, Shape* shape) {
-  if (!is_plain_tensor(value)) eager_reason = std::string("an argument is a tensor subclass, ") + Py_TYPE(value)->tp_name;
+  if (!is_plain_tensor(value))
+    eager_reason = std::string("an argument is a tensor subclass, ") + Py_TYPE(value)->tp_name;
   key += 'T';
   tensors.push_back(THPVariable_Unpack(value));
   if (names) names->push_back(path);
@@ -160,7 +152,8 @@ void Writer::write_sequence(PyObject* value, Shape* shape) {
   write_simple(is_list ? 'L' : 'U', &size, sizeof size);
   if (!is_list && !is_tuple) write_pointer('t', Py_TYPE(value));
   for (Py_ssize_t i = 0; i < size; ++i)
-    write_child(is_list ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i), shape, names ? "[" + std::to_string(i) + "]" : "");
+    write_child(is_list ? PyList_GET_ITEM(value, i) : PyTuple_GET_ITEM(value, i), shape,
+                names ? "[" + std::to_string(i) + "]" : "");
   if (is_class_of_tuples(Py_TYPE(value))) write_attributes(value, shape);
 }
 
@@ -180,24 +173,31 @@ void Writer::write_dict(PyObject* value, Shape* shape) {
 /// Every attribute, whether it is a field or not; what is a container as well is left whole.
 bool Writer::write_dataclass(PyObject* value, Shape* shape) {
   if (PyType_Check(value) || !has_attribute(Py_TYPE(value), "__dataclass_fields__")) return false;
-  if (PyDict_Check(value) || PyList_Check(value) || PyAnySet_Check(value) || PyExceptionInstance_Check(value)) return false;
+  if (PyDict_Check(value) || PyList_Check(value) || PyAnySet_Check(value) || PyExceptionInstance_Check(value))
+    return false;
   write_object(value, shape);
   return true;
 }
 
-/// Of a result: an instance of a class statement's, such as a cache of keys and values, which has nothing but attributes.
+/// Of a result: an instance of a class statement's, such as a cache of keys and values, which has nothing but
+/// attributes.
 bool Writer::write_made_object(PyObject* value, Shape* shape) {
   PyTypeObject* type = Py_TYPE(value);
-  if (type->tp_new != PyBaseObject_Type.tp_new || is_kept_part_of_torch(type) || is_plain(borrowed(value))) return false;
+  if (type->tp_new != PyBaseObject_Type.tp_new || is_kept_part_of_torch(type) || is_plain(borrowed(value)))
+    return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i)
-    if (auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)); base != &PyBaseObject_Type && !(base->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
+    if (auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+        base != &PyBaseObject_Type && !(base->tp_flags & Py_TPFLAGS_HEAPTYPE))
+      return false;
   write_object(value, shape);
   return true;
 }
 
 void Writer::write_object(PyObject* value, Shape* shape) {
   const auto [seen, is_new] = taken_apart.try_emplace(value, taken_apart.size());
-  if (shape) shape->kind = is_new ? Shape::Kind::Object : Shape::Kind::Same, shape->object = type_of(value), shape->position = seen->second;
+  if (shape)
+    shape->kind = is_new ? Shape::Kind::Object : Shape::Kind::Same, shape->object = type_of(value),
+    shape->position = seen->second;
   if (!is_new) return write_simple('S', &seen->second, sizeof seen->second);
   if (containers) containers->push_back(value);
   write_pointer('C', Py_TYPE(value));
@@ -213,11 +213,15 @@ void Writer::write_attributes(PyObject* value, Shape* shape) {
   auto attributes = py::reinterpret_steal<py::object>(PyObject_GenericGetDict(value, nullptr));
   if (!attributes) PyErr_Clear();
   PyObject *name, *item;
-  for (Py_ssize_t at = 0; attributes && PyDict_Next(attributes.ptr(), &at, &name, &item);) write_one(name, name, item);
+  for (Py_ssize_t at = 0; attributes && PyDict_Next(attributes.ptr(), &at, &name, &item);)
+    write_one(name, name, item);
   for (const py::object& slot : slots_of(Py_TYPE(value))) {
-    auto held = py::reinterpret_steal<py::object>(PyMember_GetOne(reinterpret_cast<char*>(value), reinterpret_cast<PyMemberDescrObject*>(slot.ptr())->d_member));
-    if (held) write_one(slot.ptr(), py::object(slot.attr("__name__")).ptr(), held.ptr());
-    else PyErr_Clear();
+    auto held = py::reinterpret_steal<py::object>(PyMember_GetOne(
+        reinterpret_cast<char*>(value), reinterpret_cast<PyMemberDescrObject*>(slot.ptr())->d_member));
+    if (held)
+      write_one(slot.ptr(), py::object(slot.attr("__name__")).ptr(), held.ptr());
+    else
+      PyErr_Clear();
   }
   key += '.';
 }
@@ -234,11 +238,16 @@ bool Writer::write_registered(PyObject* value, Shape* shape) {
   write_pointer('R', Py_TYPE(value));
   const size_t before = tensors.size();
   write(context.ptr());
-  if (tensors.size() != before) eager_reason = std::string("an argument of type ") + Py_TYPE(value)->tp_name + " keeps tensors in what its type calls context";
-  if (shape) shape->kind = Shape::Kind::Registered, shape->object = py::make_tuple(definition.attr("unflatten_fn"), context);
+  if (tensors.size() != before)
+    eager_reason = std::string("an argument of type ") + Py_TYPE(value)->tp_name +
+                   " keeps tensors in what its type calls context";
+  if (shape)
+    shape->kind = Shape::Kind::Registered,
+    shape->object = py::make_tuple(definition.attr("unflatten_fn"), context);
   Py_ssize_t size = Py_ssize_t(children.size());
   write_simple('L', &size, sizeof size);
-  for (Py_ssize_t i = 0; i < size; ++i) write_child(PyList_GET_ITEM(children.ptr(), i), shape, names ? "[" + std::to_string(i) + "]" : "");
+  for (Py_ssize_t i = 0; i < size; ++i)
+    write_child(PyList_GET_ITEM(children.ptr(), i), shape, names ? "[" + std::to_string(i) + "]" : "");
   return true;
 }
 
@@ -251,7 +260,8 @@ void Writer::write_slice(PyObject* value) {
 
 void Writer::write_opaque(PyObject* value) {
   if (PyIter_Check(value)) {
-    eager_reason = std::string("an argument is an iterator, a ") + Py_TYPE(value)->tp_name + ", which a trace would use up";
+    eager_reason = std::string("an argument is an iterator, a ") + Py_TYPE(value)->tp_name +
+                   ", which a trace would use up";
     return;
   }
   if (Py_TYPE(value)->tp_richcompare == PyBaseObject_Type.tp_richcompare) {
@@ -261,19 +271,11 @@ void Writer::write_opaque(PyObject* value) {
   }
   auto number = interned_.number_of(value);
   if (!number) {
-    eager_reason = std::string("an argument of type ") + Py_TYPE(value)->tp_name + " cannot be told from another one (it has no hash)";
+    eager_reason = std::string("an argument of type ") + Py_TYPE(value)->tp_name +
+                   " cannot be told from another one (it has no hash)";
     return;
   }
   write_simple('O', &*number, sizeof *number);
-}
-
-bool holds_given(const Shape& shape) { return shape.kind == Shape::Kind::Given || std::any_of(shape.children.begin(), shape.children.end(), holds_given); }
-
-std::string unseen_part(const Shape& shape) {
-  if (shape.kind == Shape::Kind::Constant && !is_plain(shape.object)) return Py_TYPE(shape.object.ptr())->tp_name;
-  for (const Shape& child : shape.children)
-    if (std::string part = unseen_part(child); !part.empty()) return part;
-  return {};
 }
 
 }  // namespace tandem::python

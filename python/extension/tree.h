@@ -13,7 +13,8 @@ namespace tandem::python {
 
 namespace py = pybind11;
 
-/// What a Python module calls `name`, for keeping in a static variable: never dropped, since the interpreter may end before us.
+/// What a Python module calls `name`, for keeping in a static variable: never dropped, since the interpreter
+/// may end before us.
 PyObject* imported(const char* module, const char* name);
 
 inline py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py::object>(object); }
@@ -22,10 +23,13 @@ inline py::object borrowed(PyObject* object) { return py::reinterpret_borrow<py:
 struct Shape {
   enum class Kind : uint8_t { Tensor, Constant, Given, Same, List, Tuple, Dict, Object, Registered };
   Kind kind = Kind::Constant;
-  py::object object;                         ///< the constant; the type of a tuple or object; context and builder of a registered type
-  std::vector<py::object> keys;              ///< of a dict; names or slots of attributes, whose values are the last children
+  /// the constant; the type of a tuple or object; context and builder of a registered type
+  py::object object;
+  /// of a dict; names or slots of attributes, whose values are the last children
+  std::vector<py::object> keys;
   std::vector<Shape> children;
-  size_t position = 0;                       ///< of a container that was given, or of an object, among all of them
+  /// of a container that was given, or of an object, among all of them
+  size_t position = 0;
 };
 
 /// Objects that stand in a signature by equality, each under a number of its own.
@@ -45,16 +49,22 @@ class Writer {
 
   Tensors tensors;
   std::string key;
-  std::vector<py::object> objects;           ///< that are equal to themselves alone; the key has their addresses
-  std::string eager_reason;                  ///< why a call with these values is left to the original; empty when it need not be
-  std::vector<std::string>* names = nullptr; ///< asked for: what the user calls each tensor
+  /// that are equal to themselves alone; the key has their addresses
+  std::vector<py::object> objects;
+  /// why a call with these values is left to the original; empty when it need not be
+  std::string eager_reason;
+  std::vector<std::string>* names = nullptr;  ///< asked for: what the user calls each tensor
   std::string path;
-  std::vector<std::pair<size_t, std::string>>* labels = nullptr;   ///< asked for: what the user calls the part of the key that begins there
+  /// asked for: what the user calls the part of the key that begins there
+  std::vector<std::pair<size_t, std::string>>* labels = nullptr;
 
-  std::vector<PyObject*>* containers = nullptr;                    ///< asked for: what can be changed and was taken apart
-  const std::unordered_map<PyObject*, size_t>* given = nullptr;    ///< containers that a result may be or hold, which then are the caller's own
+  /// asked for: what can be changed and was taken apart
+  std::vector<PyObject*>* containers = nullptr;
+  /// containers that a result may be or hold, which then are the caller's own
+  const std::unordered_map<PyObject*, size_t>* given = nullptr;
 
-  std::unordered_map<PyObject*, size_t> taken_apart;               ///< objects, each of which is one object again
+  /// objects, each of which is one object again
+  std::unordered_map<PyObject*, size_t> taken_apart;
 
   void label(const std::string& name) { labels->emplace_back(key.size(), name); }
   void write(PyObject* value, Shape* shape = nullptr);
@@ -83,10 +93,14 @@ class Writer {
 /// Made by a class statement; types of C's have ways of their own to be made.
 bool is_class_of_tuples(PyTypeObject* type);
 
+/// Whether its type is one whose values hold no tensors.
+bool is_plain(const py::object& constant);
+
 /// Whether this tensor's class leaves operators as they are.
 bool is_plain_tensor(PyObject* tensor);
 
-/// The value that `shape` describes, around tensors from `next` on, which is moved past those used, and containers that were given.
+/// The value that `shape` describes, around tensors from `next` on, which is moved past those used, and
+/// containers that were given.
 py::object build(const Shape& shape, const at::Tensor*& next, const std::vector<PyObject*>& given = {});
 
 /// Whether `shape` holds containers that were given.
@@ -99,7 +113,7 @@ std::string unseen_part(const Shape& shape);
 template <class T>
 std::shared_ptr<const T> share(T value) {
   return std::shared_ptr<const T>(new T(std::move(value)), [](const T* kept) {
-    if (!Py_IsInitialized()) return;         // the process ends: the interpreter took its objects along
+    if (!Py_IsInitialized()) return;  // the process ends: the interpreter took its objects along
     py::gil_scoped_acquire gil;
     delete kept;
   });

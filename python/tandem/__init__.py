@@ -1,7 +1,8 @@
-"""Tandem compiles training ahead of time: a function or module goes in, something called and trained like it comes out.
+"""Tandem compiles training ahead of time: a function or module goes in, something called and trained
+like it comes out.
 
-    f = tandem.compile(model)             # or a function, or as a decorator
-    f(x).sum().backward()                 # compiled at the first call, fast from then on
+f = tandem.compile(model)             # or a function, or as a decorator
+f(x).sum().backward()                 # compiled at the first call, fast from then on
 """
 
 from ._check import check_torch
@@ -33,6 +34,27 @@ from ._compile import CompiledFunction, compile, explain  # noqa: E402
 from ._module import CompiledModule  # noqa: E402
 
 __all__ = [
-    "CacheError", "CacheOptions", "CompileContext", "CompiledFunction", "CompiledModule", "ContractError", "Error", "Explanation", "Graph", "Joint", "Node",
-    "Partition", "PartitionContext", "TensorMeta", "UnsupportedError", "Value", "__version__", "backends", "compile", "counters", "explain", "partition_default", "reset",
+    "CacheError",
+    "CacheOptions",
+    "CompileContext",
+    "CompiledFunction",
+    "CompiledModule",
+    "ContractError",
+    "Error",
+    "Explanation",
+    "Graph",
+    "Joint",
+    "Node",
+    "Partition",
+    "PartitionContext",
+    "TensorMeta",
+    "UnsupportedError",
+    "Value",
+    "__version__",
+    "backends",
+    "compile",
+    "counters",
+    "explain",
+    "partition_default",
+    "reset",
 ]

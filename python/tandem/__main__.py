@@ -8,11 +8,15 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Becomes the program that the package carries, beside the torch of this Python, in which its comparisons with torch run too."""
+    """Becomes the program that the package carries, beside the torch of this Python, in which its comparisons
+    with torch run too."""
     package = Path(__file__).parent
     program = package / "bin" / "tandem"
     if not program.exists():
-        sys.exit(f"The program {program} is not there: build the target tandem_program, or install the package again.")
+        sys.exit(
+            f"The program {program} is not there: "
+            "build the target tandem_program, or install the package again."
+        )
     os.environ.setdefault("TANDEM_PYTHON", sys.executable)
     torch = Path(find_spec("torch").origin).parent
     if torch != package.parent / "torch":  # the program itself looks for torch beside the package only

@@ -6,12 +6,14 @@ from ._build import TORCH_CUDA, TORCH_VERSION
 
 
 def check_torch() -> None:
-    """Raises ImportError beside another torch than the package was built for: the extension would crash or fail in ways that do not name the cause."""
+    """Raises ImportError beside another torch than the package was built for: the extension would crash or
+    fail in ways that do not name the cause."""
     here = (str(torch.__version__), torch.version.cuda)
     if here != (TORCH_VERSION, TORCH_CUDA):
         raise ImportError(
-            f"This tandem was built for {_name(TORCH_VERSION, TORCH_CUDA)} and is imported beside {_name(*here)}: "
-            "rebuild it by `python -m pip install --no-build-isolation --no-deps --force-reinstall .` in Tandem's repository."
+            f"This tandem was built for {_name(TORCH_VERSION, TORCH_CUDA)} and is imported beside "
+            f"{_name(*here)}: rebuild it by `python -m pip install --no-build-isolation --no-deps "
+            "--force-reinstall .` in Tandem's repository."
         )
 
 

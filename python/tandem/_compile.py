@@ -11,9 +11,19 @@ from ._module import CompiledModule, compile_module
 from ._signature import roots_of
 
 _PLAIN = (
-    "backend", "cudagraphs", "partitioner", "memory_budget", "random", "keep_input_mutations",
-    "watched_calls", "must_compile", "debug_asserts", "record_locations", "name",
-    "max_signatures", "static_arguments",
+    "backend",
+    "cudagraphs",
+    "partitioner",
+    "memory_budget",
+    "random",
+    "keep_input_mutations",
+    "watched_calls",
+    "must_compile",
+    "debug_asserts",
+    "record_locations",
+    "name",
+    "max_signatures",
+    "static_arguments",
 )
 _FUNCTIONS = ("fw_compiler", "bw_compiler", "inference_compiler", "partition_fn")
 
@@ -24,7 +34,9 @@ class CompiledFunction:
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
         self._options = options
-        self._callable = _C.Callable(function, roots_of(function, list(options.get("watch", ()))), make_options(options, function))
+        self._callable = _C.Callable(
+            function, roots_of(function, list(options.get("watch", ()))), make_options(options, function)
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._callable(*args, **kwargs)
@@ -64,7 +76,8 @@ def make_options(options: dict[str, Any], target: Any) -> _C.Options:
         elif key == "cache":
             made.cache = _C.CacheOptions(enabled=value) if isinstance(value, bool) else value
         elif key != "watch":
-            raise TypeError(f"tandem.compile has no option {key!r}; it has {', '.join((*_PLAIN, *_FUNCTIONS, 'decompositions', 'watch', 'cache'))}")
+            known = ", ".join((*_PLAIN, *_FUNCTIONS, "decompositions", "watch", "cache"))
+            raise TypeError(f"tandem.compile has no option {key!r}; it has {known}")
     return made
 
 
@@ -76,7 +89,10 @@ def _set_decompositions(made: _C.Options, value: Any) -> None:
     elif not value:
         made.decompose_nothing()
     else:
-        raise TypeError('decompositions is None (what the backend asks for), "default" (the named default table) or empty (nothing is decomposed)')
+        raise TypeError(
+            'decompositions is None (what the backend asks for), "default" (the named default table) '
+            "or empty (nothing is decomposed)"
+        )
 
 
 @overload
@@ -104,34 +120,53 @@ def compile(
     watch: Sequence[torch.nn.Module] = (),
     max_signatures: int = 64,
     static_arguments: Sequence[int] = (),
-    fw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
-    bw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
-    inference_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]] | None = None,
+    fw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]]
+    | None = None,
+    bw_compiler: Callable[[_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]]
+    | None = None,
+    inference_compiler: Callable[
+        [_C.Graph, _C.CompileContext], Callable[[list[torch.Tensor]], list[torch.Tensor]]
+    ]
+    | None = None,
     partition_fn: Callable[[_C.Joint, _C.PartitionContext], _C.Partition] | None = None,
     decompositions: Any = None,
     cache: bool | _C.CacheOptions = True,
 ) -> Any:
-    """Compiles a function or module at its first call with arguments of each kind; without one it is a decorator.
+    """Compiles a function or module at its first call with arguments of each kind; without one
+    it is a decorator.
 
-    Tensors may sit in nested lists, tuples, dicts and dataclasses; everything that is no tensor is part of the signature: another value is
-    another trace. So is what the function reads besides them: modules, globals, closures, attributes, what containers hold; a change is seen by the
-    next call.
+    Tensors may sit in nested lists, tuples, dicts and dataclasses; everything that is no tensor is part of
+    the signature: another value is another trace. So is what the function reads besides them: modules,
+    globals, closures, attributes, what containers hold; a change is seen by the next call.
 
-    A program that looks at its data, or keeps state that compiled code would not keep, runs as it is and says so once; `must_compile` makes that an
-    UnsupportedError. Calls 2, 3, 5, 9, 17 ... of a signature run the original and compare its operators with what was compiled, unless `watched_calls` is
-    false.
+    A program that looks at its data, or keeps state that compiled code would not keep, runs as it is and says
+    so once; `must_compile` makes that an UnsupportedError. Calls 2, 3, 5, 9, 17 ... of a signature run the
+    original and compare its operators with what was compiled, unless `watched_calls` is false.
 
     Random numbers are eager's where `random` is "libtorch"; where it is "counter" they are functions of a
     seed that is drawn once a call, and can be computed again. Empty is what the backend prefers.
     `static_arguments` are positions among the tensors of a call that stay where they are; backends are told.
     """
     options: dict[str, Any] = {
-        "backend": backend, "cudagraphs": cudagraphs, "partitioner": partitioner, "memory_budget": memory_budget,
-        "random": random, "keep_input_mutations": keep_input_mutations, "watched_calls": watched_calls,
-        "must_compile": must_compile, "debug_asserts": debug_asserts,
-        "record_locations": record_locations, "watch": list(watch), "max_signatures": max_signatures,
-        "static_arguments": list(static_arguments), "fw_compiler": fw_compiler,
-        "bw_compiler": bw_compiler, "inference_compiler": inference_compiler, "partition_fn": partition_fn, "decompositions": decompositions, "cache": cache,
+        "backend": backend,
+        "cudagraphs": cudagraphs,
+        "partitioner": partitioner,
+        "memory_budget": memory_budget,
+        "random": random,
+        "keep_input_mutations": keep_input_mutations,
+        "watched_calls": watched_calls,
+        "must_compile": must_compile,
+        "debug_asserts": debug_asserts,
+        "record_locations": record_locations,
+        "watch": list(watch),
+        "max_signatures": max_signatures,
+        "static_arguments": list(static_arguments),
+        "fw_compiler": fw_compiler,
+        "bw_compiler": bw_compiler,
+        "inference_compiler": inference_compiler,
+        "partition_fn": partition_fn,
+        "decompositions": decompositions,
+        "cache": cache,
     }
     if name is not None:
         options["name"] = name
@@ -142,14 +177,19 @@ def compile(
 
 def _compile_with(options: dict[str, Any], target: Any) -> Any:
     if isinstance(target, torch.nn.Module) and not isinstance(target, torch.jit.ScriptModule):
-        return compile_module(target, options, _C.Callable(target, roots_of(target, options["watch"]), make_options(options, target)))
+        return compile_module(
+            target,
+            options,
+            _C.Callable(target, roots_of(target, options["watch"]), make_options(options, target)),
+        )
     if not callable(target):
         raise TypeError(f"tandem.compile takes a function or a module, not {type(target).__name__}")
     return CompiledFunction(target, options)
 
 
 def explain(compiled: Any, *args: Any, **kwargs: Any) -> _C.Explanation:
-    """Traces and compiles for these arguments without running, and says what came of it; takes what `compile` returned, or what it takes."""
+    """Traces and compiles for these arguments without running, and says what came of it; takes what `compile`
+    returned, or what it takes."""
     if isinstance(compiled, CompiledFunction):
         return compiled.explain(*args, **kwargs)
     if isinstance(compiled, CompiledModule):

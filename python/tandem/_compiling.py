@@ -1,4 +1,5 @@
-"""torch.compiler.is_compiling() is true while a program is traced or watched, so that libraries take the way through their code that can be traced."""
+"""torch.compiler.is_compiling() is true while a program is traced or watched, so that libraries take the way
+through their code that can be traced."""
 
 from typing import Any
 
@@ -17,7 +18,10 @@ def enter() -> None:
     _depth += 1
     if _depth == 1:
         _before = torch.compiler._is_compiling_flag
-        _hooks = [register_optimizer_step_pre_hook(_step_begins), register_optimizer_step_post_hook(_step_ends)]
+        _hooks = [
+            register_optimizer_step_pre_hook(_step_begins),
+            register_optimizer_step_post_hook(_step_ends),
+        ]
         torch.compiler._is_compiling_flag = True
 
 

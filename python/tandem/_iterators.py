@@ -9,7 +9,8 @@ from . import _C
 
 
 class Guard:
-    """Stands in the place of an iterator. The thread that traces is refused, and the program runs as it is; others are given what they ask for."""
+    """Stands in the place of an iterator. The thread that traces is refused, and the program runs as it is;
+    others are given what they ask for."""
 
     def __init__(self, real: Any, refuse: Callable[[Any], None] | None = None) -> None:
         object.__setattr__(self, "real", real)
@@ -43,11 +44,14 @@ def _opened(guard: Guard) -> Any:
 
 
 def _refuse(real: Any) -> None:
-    _C.refuse(f"the function uses a {type(real).__name__}, and what it takes from there could not be given back")
+    _C.refuse(
+        f"the function uses a {type(real).__name__}, and what it takes from there could not be given back"
+    )
 
 
 class _Output(Guard):
-    """Only what is really written is refused: programs ask for encodings and the like, and `print` for this before it looks at what it shall print."""
+    """Only what is really written is refused: programs ask for encodings and the like, and `print` for this
+    before it looks at what it shall print."""
 
     def write(self, text: str) -> Any:
         return _opened(self).write(text)
@@ -60,7 +64,8 @@ class _Output(Guard):
 
 
 class GuardOutput:
-    """What is printed while a program is traced would be printed twice: here by the trace, and when the program runs as it is."""
+    """What is printed while a program is traced would be printed twice: here by the trace, and when the
+    program runs as it is."""
 
     def __init__(self) -> None:
         self.real = sys.stdout

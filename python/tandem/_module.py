@@ -9,8 +9,9 @@ from . import _C
 
 
 class CompiledModule(torch.nn.Module):
-    """A compiled module: an instance of the original's class that shares everything with it (parameters, buffers, submodules, hooks, train/eval),
-    so that either can be trained, moved, saved or loaded; only calling it runs compiled code."""
+    """A compiled module: an instance of the original's class that shares everything with it (parameters,
+    buffers, submodules, hooks, train/eval), so that either can be trained, moved, saved or loaded; only
+    calling it runs compiled code."""
 
     _tandem: _C.Callable
     _tandem_options: dict[str, Any]
@@ -38,7 +39,12 @@ def compile_module(module: torch.nn.Module, options: dict[str, Any], function: _
     """A second face of `module` whose calls go through `function`."""
     original = type(module)
     if original not in _classes:
-        members = {"__slots__": ("_tandem", "_tandem_options"), "__module__": original.__module__, "__qualname__": original.__qualname__, "__doc__": original.__doc__}
+        members = {
+            "__slots__": ("_tandem", "_tandem_options"),
+            "__module__": original.__module__,
+            "__qualname__": original.__qualname__,
+            "__doc__": original.__doc__,
+        }
         _classes[original] = type(original)(original.__name__, (CompiledModule, original), members)
     face = object.__new__(_classes[original])
     object.__setattr__(face, "__dict__", module.__dict__)

@@ -14,7 +14,11 @@ def computes_names(code: types.CodeType) -> bool:
     if not _ONE.isdisjoint(code.co_names):
         instructions = list(dis.get_instructions(code))
         for position, instruction in enumerate(instructions):
-            if instruction.argval in _ONE and instruction.opname.startswith("LOAD_") and not _is_given(instructions[position + 1 :]):
+            if (
+                instruction.argval in _ONE
+                and instruction.opname.startswith("LOAD_")
+                and not _is_given(instructions[position + 1 :])
+            ):
                 return True
     return any(computes_names(inner) for inner in code.co_consts if isinstance(inner, types.CodeType))
 

@@ -1,4 +1,5 @@
-"""Numbers that torch's optimisers read from tensors: numbers of the graph while a step is traced, since the step count is another at every call."""
+"""Numbers that torch's optimisers read from tensors: numbers of the graph while a step is traced, since the
+step count is another at every call."""
 
 from typing import Any, NoReturn
 
@@ -30,7 +31,8 @@ class _Symbol:
 
 
 class Number(torch.SymFloat):
-    """Computed with as Python computes with floats, and passed to operators; whoever asks which number it is, looks at data."""
+    """Computed with as Python computes with floats, and passed to operators; whoever asks which number it
+    is, looks at data."""
 
     def __add__(self, other: Any) -> Any:
         return _computed("add", self, other)
@@ -71,16 +73,30 @@ class Number(torch.SymFloat):
     def _look(self, *others: Any) -> NoReturn:
         self.node.guard_float("", 0)
 
-    __bool__ = __float__ = __int__ = __trunc__ = __round__ = __floor__ = __ceil__ = __abs__ = __hash__ = __repr__ = __str__ = __format__ = _look
+    __bool__ = __float__ = __int__ = __trunc__ = __round__ = __floor__ = __ceil__ = __abs__ = __hash__ = (
+        __repr__
+    ) = __str__ = __format__ = _look
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _look
-    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __reduce_ex__ = is_integer = as_integer_ratio = hex = conjugate = _look
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __divmod__ = __rdivmod__ = __reduce_ex__ = (
+        is_integer
+    ) = as_integer_ratio = hex = conjugate = _look
 
 
 def _computed(operation: str, left: Any, right: Any) -> Any:
     for operand in (left, right):
-        if not (isinstance(operand, (Number, float)) or isinstance(operand, int) and abs(operand) <= _LARGEST_EXACT_INTEGER):
+        if not (
+            isinstance(operand, (Number, float))
+            or isinstance(operand, int)
+            and abs(operand) <= _LARGEST_EXACT_INTEGER
+        ):
             return NotImplemented
-    return Number(_Symbol(_C.compute_number(operation, *(o.node.number if isinstance(o, Number) else float(o) for o in (left, right)))))
+    return Number(
+        _Symbol(
+            _C.compute_number(
+                operation, *(o.node.number if isinstance(o, Number) else float(o) for o in (left, right))
+            )
+        )
+    )
 
 
 def item(tensor: torch.Tensor) -> Any:

@@ -18,7 +18,10 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
     names = []
     for position in range(count):
         parameter = parameters[position] if position < len(parameters) else None
-        named = parameter is not None and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        named = parameter is not None and parameter.kind in (
+            parameter.POSITIONAL_ONLY,
+            parameter.POSITIONAL_OR_KEYWORD,
+        )
         names.append(parameter.name if named else str(position))
     return names
 

@@ -13,17 +13,29 @@ from ._compile import make_options
 _WRITING_OPERATORS = {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.setitem}
 
 
-def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options: dict[str, Any] | None = None, mode: str | None = None) -> Callable[..., Any]:
-    """The compiled form of one graph of Dynamo's; `options` are the keywords of tandem.compile. A graph that cannot be compiled runs as it is."""
+def backend(
+    module: torch.fx.GraphModule,
+    example_inputs: list[Any],
+    *,
+    options: dict[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """The compiled form of one graph of Dynamo's; `options` are the keywords of tandem.compile. A graph that
+    cannot be compiled runs as it is."""
     if mode not in (None, "default"):
-        raise TypeError(f"torch.compile(backend='tandem') has no mode {mode!r}; use options={{...}} with the keywords of tandem.compile")
+        raise TypeError(
+            f"torch.compile(backend='tandem') has no mode {mode!r}; "
+            "use options={...} with the keywords of tandem.compile"
+        )
     if any(_is_nested(given) for given in example_inputs) or _reads_versions(module):
         return module.forward
     numbers = _take_numbers(module)
     for part in module.modules():
         if isinstance(part, torch.fx.GraphModule):
             _take_checkpoints(part)
-            _ = part.code  # written at its first use, which during a trace would count as a change of the module
+            _ = (
+                part.code
+            )  # written at its first use, which during a trace would count as a change of the module
     # Dynamo checks at every call that the program is the one that the graph was made of.
     static = _static_tensors(module, example_inputs, numbers)
     defaults = {"name": _name(), "watched_calls": False, "static_arguments": static}
@@ -33,13 +45,21 @@ def backend(module: torch.fx.GraphModule, example_inputs: list[Any], *, options:
 
 def _is_nested(given: Any) -> bool:
     """A nested tensor, or one of its sizes, which is no number."""
-    return given.is_nested if isinstance(given, torch.Tensor) else isinstance(given, torch.SymInt) and given.node.is_nested_int()
+    return (
+        given.is_nested
+        if isinstance(given, torch.Tensor)
+        else isinstance(given, torch.SymInt) and given.node.is_nested_int()
+    )
 
 
 def _reads_versions(module: torch.fx.GraphModule) -> bool:
     """Of tensors, which count writes by whomever: no operator of libtorch's does."""
     parts = (part for part in module.modules() if isinstance(part, torch.fx.GraphModule))
-    return any(node.op == "call_function" and node.target.__name__ == "_tensor_version.default" for part in parts for node in part.graph.nodes)
+    return any(
+        node.op == "call_function" and node.target.__name__ == "_tensor_version.default"
+        for part in parts
+        for node in part.graph.nodes
+    )
 
 
 def _name() -> str:
@@ -48,11 +68,14 @@ def _name() -> str:
 
 
 def _take_numbers(module: torch.fx.GraphModule) -> list[int]:
-    """Dynamo hands over Python numbers that change as tensors, of which the graph asks `item()`. Such an input becomes the number itself; says which ones did."""
+    """Dynamo hands over Python numbers that change as tensors, of which the graph asks `item()`. Such an
+    input becomes the number itself; says which ones did."""
     numbers = []
     for position, given in enumerate(module.graph.find_nodes(op="placeholder")):
         asked = list(given.users)
-        if not asked or any((user.op, user.target, user.args) != ("call_method", "item", (given,)) for user in asked):
+        if not asked or any(
+            (user.op, user.target, user.args) != ("call_method", "item", (given,)) for user in asked
+        ):
             continue
         for user in asked:
             user.replace_all_uses_with(given)
@@ -72,7 +95,8 @@ def _static_tensors(module: torch.fx.GraphModule, example_inputs: list[Any], num
 
 
 def _take_checkpoints(module: torch.fx.GraphModule) -> None:
-    """Dynamo's own form of a checkpoint leaves it to the compiler that the same random numbers are drawn again; torch's does that itself."""
+    """Dynamo's own form of a checkpoint leaves it to the compiler that the same random numbers are drawn
+    again; torch's does that itself."""
     found = _checkpoints_in(module)
     for node in found:
         node.target = _checkpoint
@@ -95,7 +119,8 @@ def _checkpoint(part: torch.fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
 
     def run(*values: Any, **others: Any) -> Any:
         rest = iter(values)
-        # Its forward: a graph that is called as a module writes every error to stderr, the refusals of a trace too.
+        # Its forward: a graph that is called as a module writes every error to stderr, the refusals of
+        # a trace too.
         return part.forward(*(kept[i] if i in kept else next(rest) for i in range(len(args))), **others)
 
     return checkpoint(run, *passed, **{**options, **given, "use_reentrant": False})
@@ -107,7 +132,9 @@ def _written_by(part: torch.fx.GraphModule) -> set[int]:
     for node in _checkpoints_in(part):
         inner = part.get_submodule(node.args[0].target)
         written |= {node.args[1 + position] for position in _written_by(inner)}
-    return {position for position, given in enumerate(part.graph.find_nodes(op="placeholder")) if given in written}
+    return {
+        position for position, given in enumerate(part.graph.find_nodes(op="placeholder")) if given in written
+    }
 
 
 def _is_write(node: torch.fx.Node) -> bool:
@@ -115,7 +142,11 @@ def _is_write(node: torch.fx.Node) -> bool:
         return node.target.endswith("_") and not node.target.endswith("__")
     if node.op != "call_function":
         return False
-    return node.target in _WRITING_OPERATORS or node.target.__name__.endswith("_") and not node.target.__name__.endswith("__")
+    return (
+        node.target in _WRITING_OPERATORS
+        or node.target.__name__.endswith("_")
+        and not node.target.__name__.endswith("__")
+    )
 
 
 def _with_numbers(function: Callable[..., Any], numbers: list[int]) -> Callable[..., Any]:

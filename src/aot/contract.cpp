@@ -17,7 +17,9 @@ std::string Contract::to_string() const {
     out << "input %" << input.value.id << " " << input.name << (input.captured ? ", captured" : "");
     if (input.view_of) out << ", view of input " << *input.view_of;
     out << (input.requires_grad ? ", requires grad" : "");
-    if (input.data_written) out << (input.write_kept ? ", written in the graph" : ", written back after the call") << (input.write_recorded ? " under autograd" : "");
+    if (input.data_written)
+      out << (input.write_kept ? ", written in the graph" : ", written back after the call")
+          << (input.write_recorded ? " under autograd" : "");
     if (input.metadata_written) out << ", sizes or strides written";
     if (input.starts_requiring_grad) out << ", starts to require grad";
     out << "\n";

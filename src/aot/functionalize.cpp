@@ -10,7 +10,11 @@
 namespace tandem {
 
 Functionalizer::Functionalizer(const FunctionalRequest& request)
-    : request_(request), trace_(request.trace), links_(find_views(trace_)), current_(trace_.value_count()), stamp_(trace_.value_count(), 0) {
+    : request_(request),
+      trace_(request.trace),
+      links_(find_views(trace_)),
+      current_(trace_.value_count()),
+      stamp_(trace_.value_count(), 0) {
   for (size_t id = 0; id < trace_.value_count(); ++id) {
     graph_.add_value(trace_.meta(Value{int32_t(id)}));
     current_[id] = Value{int32_t(id)};
@@ -28,7 +32,8 @@ Functionalizer::Functionalizer(const FunctionalRequest& request)
 FunctionalGraph Functionalizer::run() {
   std::vector<Value> outputs;
   for (size_t n = 0; n < request_.forward_nodes; ++n) rewrite(trace_.nodes()[n]);
-  for (Value output : request_.forward_outputs) outputs.push_back(private_copy(output ? read(output) : output));
+  for (Value output : request_.forward_outputs)
+    outputs.push_back(private_copy(output ? read(output) : output));
   for (Value input : request_.kept_writes) copy_back(input);
   phase_ = Phase::Backward;
   for (size_t n = request_.forward_nodes; n < trace_.nodes().size(); ++n) rewrite(trace_.nodes()[n]);
@@ -53,9 +58,12 @@ Value Functionalizer::rebuild(Value value, const Memory& m) {
   if (value == m.base || same_geometry(trace_.meta(value), trace_.meta(m.base))) return m.content;
   const ViewLink& link = links_[value.id];
   // as_strided counts from the beginning of the storage, which is another one now.
-  if (link.parent && read_only(trace_.nodes()[link.node]) && !facts(trace_.nodes()[link.node].op).counts_from_storage) return replay_view(value, link);
+  if (link.parent && read_only(trace_.nodes()[link.node]) &&
+      !facts(trace_.nodes()[link.node].op).counts_from_storage)
+    return replay_view(value, link);
   const TensorMeta &view = trace_.meta(value), &base = trace_.meta(m.base);
-  if (!within(base, view) || !same_strides(graph_.meta(m.content), base)) throw RunEagerly("the function reads memory around a tensor that it writes");
+  if (!within(base, view) || !same_strides(graph_.meta(m.content), base))
+    throw RunEagerly("the function reads memory around a tensor that it writes");
   return strided(m.content, view, view.offset - base.offset);
 }
 
@@ -72,7 +80,8 @@ Value Functionalizer::replay_view(Value value, const ViewLink& link) {
   node.arguments = made_by.arguments;
   node.phase = phase_;
   node.location = made_by.location;
-  for (Operand& argument : node.arguments) map_values(argument, [&](Value v) { return v == link.parent ? parent : read(v); });
+  for (Operand& argument : node.arguments)
+    map_values(argument, [&](Value v) { return v == link.parent ? parent : read(v); });
   Value rebuilt;
   size_t position = 0;
   auto again = [&](Value old) {
@@ -107,7 +116,8 @@ Value Functionalizer::away_from_inputs(Value value) {
 }
 
 Value Functionalizer::call(const char* name, std::vector<Operand> arguments) {
-  for (const Operand& argument : arguments) for_each_value(argument, [&](Value v) { factory_results_.erase(v.id); });
+  for (const Operand& argument : arguments)
+    for_each_value(argument, [&](Value v) { factory_results_.erase(v.id); });
   Node& node = append_call(graph_, find_op(name), std::move(arguments), phase_);
   if (rewritten_) node.location = rewritten_->location;
   return std::get<Value>(node.results[0]);
@@ -121,7 +131,8 @@ void Functionalizer::emit(Node node) {
     if (facts(node.op).counts_from_storage && memory_of_input(v)) reads_offsets_ = true;
   });
   if (!has_tensor_argument)
-    for (const Operand& result : node.results) for_each_value(result, [&](Value made) { factory_results_.insert(made.id); });
+    for (const Operand& result : node.results)
+      for_each_value(result, [&](Value made) { factory_results_.insert(made.id); });
   graph_.add_node(std::move(node));
 }
 

@@ -38,7 +38,8 @@ void Functionalizer::define(Value made) {
 void Functionalizer::rewrite_metadata_write(const Node& node) {
   if (node.writes.size() == 1 && node.writes[0].first == node.writes[0].second) return;
   auto twin = functional_twin(node.op);
-  if (!twin || node.writes.size() != 1 || trace_.meta(node.writes[0].first).storage != trace_.meta(node.writes[0].second).storage)
+  if (!twin || node.writes.size() != 1 ||
+      trace_.meta(node.writes[0].first).storage != trace_.meta(node.writes[0].second).storage)
     throw RunEagerly(full_name(node.op) + " replaces or resizes the memory of a tensor");
   Node view{*twin};
   view.arguments = node.arguments;
@@ -57,29 +58,36 @@ bool Functionalizer::is_product(const c10::OperatorHandle& op) {
 
 void Functionalizer::rewrite_data_write(const Node& node) {
   for (const auto& [before, after] : node.writes) {
-    if (after != before && trace_.meta(after).storage != trace_.meta(before).storage && memory(before).of_input)
+    if (after != before && trace_.meta(after).storage != trace_.meta(before).storage &&
+        memory(before).of_input)
       throw RunEagerly(full_name(node.op) + " resizes an input");
-    if (!is_surely_injective(trace_.meta(before))) throw RunEagerly(full_name(node.op) + " writes a view that holds one element in several places");
+    if (!is_surely_injective(trace_.meta(before)))
+      throw RunEagerly(full_name(node.op) + " writes a view that holds one element in several places");
     if ((is_product(node.op) || facts(node.op).random) && !is_dense(trace_.meta(before)))
-      throw RunEagerly(full_name(node.op) + " writes memory with gaps, where it rounds or draws otherwise than elsewhere");
-    if (phase_ == Phase::Backward && memory(before).of_input) throw RunEagerly("the backward writes an input (" + full_name(node.op) + ")");
+      throw RunEagerly(full_name(node.op) +
+                       " writes memory with gaps, where it rounds or draws otherwise than elsewhere");
+    if (phase_ == Phase::Backward && memory(before).of_input)
+      throw RunEagerly("the backward writes an input (" + full_name(node.op) + ")");
   }
-  if (reads_what_it_writes(trace_, node)) throw RunEagerly(full_name(node.op) + " reads memory that it writes");
+  if (reads_what_it_writes(trace_, node))
+    throw RunEagerly(full_name(node.op) + " reads memory that it writes");
   if (!rewrite_copy(node) && !rewrite_as_twin(node)) rewrite_on_clones(node);
 }
 
 bool Functionalizer::rewrite_copy(const Node& node) {
   if (node.op.schema().name() != "aten::copy_" || node.writes[0].first != node.writes[0].second) return false;
   Value target = node.writes[0].first;
-  if (!std::holds_alternative<Value>(node.arguments[1])) {                // a number
+  if (!std::holds_alternative<Value>(node.arguments[1])) {  // a number
     commit(target, call("aten::copy", {read(target), node.arguments[1], node.arguments[2]}));
     return true;
   }
   Value source = read(std::get<Value>(node.arguments[1]));
   const TensorMeta &wanted = trace_.meta(target), &given = graph_.meta(source);
-  bool same = wanted.sizes == given.sizes && wanted.dtype == given.dtype && wanted.device == given.device && same_strides(wanted, given) &&
-              is_dense(given) && !given.conj && !given.neg && !wanted.conj && !wanted.neg;
-  commit(target, same ? call("aten::clone", {source}) : call("aten::copy", {read(target), source, node.arguments[2]}));
+  bool same = wanted.sizes == given.sizes && wanted.dtype == given.dtype && wanted.device == given.device &&
+              same_strides(wanted, given) && is_dense(given) && !given.conj && !given.neg && !wanted.conj &&
+              !wanted.neg;
+  commit(target, same ? call("aten::clone", {source})
+                      : call("aten::copy", {read(target), source, node.arguments[2]}));
   return true;
 }
 
@@ -106,8 +114,10 @@ bool Functionalizer::rewrite_as_twin(const Node& node) {
     graph_.nodes().pop_back();
     return false;
   }
-  if (results.size() != node.writes.size()) throw Error(full_name(*twin) + " returns other tensors than " + full_name(node.op) + " writes");
-  for (size_t i = 0; i < results.size(); ++i) commit(node.writes[i].first, fit(results[i], node.writes[i].first, old[i]));
+  if (results.size() != node.writes.size())
+    throw Error(full_name(*twin) + " returns other tensors than " + full_name(node.op) + " writes");
+  for (size_t i = 0; i < results.size(); ++i)
+    commit(node.writes[i].first, fit(results[i], node.writes[i].first, old[i]));
   return true;
 }
 
@@ -139,7 +149,8 @@ void Functionalizer::rewrite_on_clones(const Node& node) {
     const auto& known = facts(node.op).written;
     bool is_target = std::find(known.begin(), known.end(), int(a)) != known.end();
     map_values(copy.arguments[a], [&](Value v) {
-      auto clone = std::find_if(cloned.begin(), cloned.end(), [&](const auto& c) { return is_target && c.first == v; });
+      auto clone = std::find_if(cloned.begin(), cloned.end(),
+                                [&](const auto& c) { return is_target && c.first == v; });
       return clone != cloned.end() ? clone->second : read(v);
     });
   }
@@ -170,8 +181,10 @@ Value Functionalizer::writable(Value value, const Node& writer, Value target) {
 Value Functionalizer::fit(Value made, Value target, Value old) {
   const TensorMeta& wanted = trace_.meta(target);
   const TensorMeta& got = graph_.meta(made);
-  // Strides of dimensions of one element address nothing, but kernels look at them when they choose the layout of a result.
-  if (got.dtype == wanted.dtype && got.sizes == wanted.sizes && same_strides(got, wanted)) return got.strides == wanted.strides ? made : strided(made, wanted, 0);
+  // Strides of dimensions of one element address nothing, but kernels look at them when they choose the
+  // layout of a result.
+  if (got.dtype == wanted.dtype && got.sizes == wanted.sizes && same_strides(got, wanted))
+    return got.strides == wanted.strides ? made : strided(made, wanted, 0);
   return call("aten::copy", {old, made, c10::IValue(false)});
 }
 
@@ -181,7 +194,8 @@ void Functionalizer::commit(Value target, Value made) {
   const TensorMeta &view = trace_.meta(target), &base = trace_.meta(m.base);
   if (same_geometry(view, base)) {
     m.content = made;
-  } else if (is_dense(view) && is_dense(base) && view.numel() == base.numel() && view.offset == base.offset && view.dtype == base.dtype) {
+  } else if (is_dense(view) && is_dense(base) && view.numel() == base.numel() && view.offset == base.offset &&
+             view.dtype == base.dtype) {
     m.content = strided(made, base, 0);
   } else if (view.dtype != base.dtype) {
     throw RunEagerly("a write through a view of another dtype");
@@ -193,9 +207,12 @@ void Functionalizer::commit(Value target, Value made) {
     if (memory_of_input(old)) {
       reads_offsets_ = true;
       // libtorch's own scatter takes such a tensor only from where nobody differentiates.
-      if (trace_.meta(m.base).requires_grad) throw RunEagerly("a part is written of an input that requires grad and has gaps between its elements");
+      if (trace_.meta(m.base).requires_grad)
+        throw RunEagerly(
+            "a part is written of an input that requires grad and has gaps between its elements");
     }
-    m.content = call("aten::as_strided_scatter", {old, made, dims(view.sizes), dims(view.strides), c10::IValue(begin)});
+    m.content = call("aten::as_strided_scatter",
+                     {old, made, dims(view.sizes), dims(view.strides), c10::IValue(begin)});
   }
   ++m.version;
 }
@@ -222,7 +239,8 @@ void Functionalizer::copy_back(Value input) {
 Value Functionalizer::private_copy(Value value) {
   if (!value) return value;
   int32_t storage = graph_.meta(value).storage;
-  bool constant = std::any_of(graph_.constants().begin(), graph_.constants().end(), [&](const auto& c) { return graph_.meta(c.first).storage == storage; });
+  bool constant = std::any_of(graph_.constants().begin(), graph_.constants().end(),
+                              [&](const auto& c) { return graph_.meta(c.first).storage == storage; });
   bool owned = constant || (size_t(storage) < memory_.size() && memory_[storage].of_input);
   if (!owned && output_storages_.insert(storage).second) return value;
   Value copy = call("aten::clone", {value});

@@ -1,4 +1,5 @@
-/// One run of `functionalize`: what each recorded value and each memory holds while the trace is gone through.
+/// One run of `functionalize`: what each recorded value and each memory holds while the trace is gone
+/// through.
 #pragma once
 
 #include <unordered_set>
@@ -17,11 +18,11 @@ class Functionalizer {
  private:
   /// What one storage holds now.
   struct Memory {
-    Value base;                 ///< the first value on it: its geometry is the one that `content` keeps
+    Value base;  ///< the first value on it: its geometry is the one that `content` keeps
     Value content;
     uint32_t version = 0;
     bool of_input = false;
-    const Node* writer = nullptr;   ///< the last one
+    const Node* writer = nullptr;  ///< the last one
   };
 
   Memory& memory(Value value) { return memory_[trace_.meta(value).storage]; }
@@ -36,13 +37,16 @@ class Functionalizer {
   /// Whether a view lies between the first and the last element of its base.
   static bool within(const TensorMeta& base, const TensorMeta& view);
 
-  static bool read_only(const Node& node) { return node.writes.empty() || functional_twin(node.op).has_value(); }
+  static bool read_only(const Node& node) {
+    return node.writes.empty() || functional_twin(node.op).has_value();
+  }
   Value replay_view(Value value, const ViewLink& link);
 
   /// A view of `content` with the geometry of `meta`, `offset` elements after where `content` begins.
   Value strided(Value content, const TensorMeta& meta, int64_t offset);
 
-  /// Where an input begins in its storage differs from call to call, so nothing with an absolute offset may be made of it.
+  /// Where an input begins in its storage differs from call to call, so nothing with an absolute offset may
+  /// be made of it.
   Value away_from_inputs(Value value);
 
   // ---- writing
@@ -57,7 +61,8 @@ class Functionalizer {
   bool rewrite_copy(const Node& node);
   bool rewrite_as_twin(const Node& node);
 
-  /// Kernels such as matrix products round differently for another layout of the result, and some refuse a dtype only where they write in place.
+  /// Kernels such as matrix products round differently for another layout of the result, and some refuse a
+  /// dtype only where they write in place.
   bool computes_in_another_layout(const std::vector<Value>& results, const Node& node) const;
 
   /// The operator itself, on copies that nothing else reads.
@@ -81,13 +86,15 @@ class Functionalizer {
   void emit(Node node);
   bool memory_of_input(Value value) const;
 
-  static c10::IValue dims(const Dims& sizes) { return c10::IValue(std::vector<int64_t>(sizes.begin(), sizes.end())); }
+  static c10::IValue dims(const Dims& sizes) {
+    return c10::IValue(std::vector<int64_t>(sizes.begin(), sizes.end()));
+  }
 
   const FunctionalRequest& request_;
   const Graph& trace_;
   const std::vector<ViewLink> links_;
-  std::vector<Value> current_;               ///< of each recorded value: what holds it now
-  std::vector<uint32_t> stamp_;              ///< and for which version of its memory that is true
+  std::vector<Value> current_;   ///< of each recorded value: what holds it now
+  std::vector<uint32_t> stamp_;  ///< and for which version of its memory that is true
   std::vector<Memory> memory_;
   Graph graph_;
   Phase phase_ = Phase::Forward;

@@ -25,8 +25,10 @@ TensorMeta expected_tangent(const at::Tensor& source) {
   meta.dtype = source.scalar_type();
   meta.device = source.device();
   meta.sizes.assign(source.sizes().begin(), source.sizes().end());
-  if (source.is_non_overlapping_and_dense()) meta.strides.assign(source.strides().begin(), source.strides().end());
-  else meta.strides = dense_strides(source.sizes());
+  if (source.is_non_overlapping_and_dense())
+    meta.strides.assign(source.strides().begin(), source.strides().end());
+  else
+    meta.strides = dense_strides(source.sizes());
   return meta;
 }
 
@@ -54,7 +56,8 @@ int64_t bytes_read_by_backward(const Graph& trace, size_t forward_nodes, const s
 /// While it lives, the trace goes on behind what was recorded for an order.
 class Continued {
  public:
-  Continued(Traced& traced, const Order& order) : tracer_(*traced.tracer), forward_nodes_(traced.forward_nodes), inputs_(tracer_.inputs().size()) {
+  Continued(Traced& traced, const Order& order)
+      : tracer_(*traced.tracer), forward_nodes_(traced.forward_nodes), inputs_(tracer_.inputs().size()) {
     tracer_.resume(order.nodes, order.tangents);
   }
   ~Continued() { tracer_.truncate(forward_nodes_, inputs_); }
@@ -67,30 +70,35 @@ class Continued {
 
 /// The arguments of one autograd::grad.
 struct Differentiation {
-  Tensors arrived;                                   ///< the tangents as inputs of the graph
+  Tensors arrived;  ///< the tangents as inputs of the graph
   Tensors sources, leaves, tangents;
 
   Differentiation(Tracer& tracer, const Order& order, const BackwardVariant& variant, Phase phase) {
     for (size_t i = 0; i < order.sources.size(); ++i) {
       if (!variant.tangents[i]) continue;
       arrived.push_back(tracer.add_tangent(*variant.tangents[i]));
-      const SoleView* view = i < order.sole_views.size() && order.sole_views[i] ? &*order.sole_views[i] : nullptr;
+      const SoleView* view =
+          i < order.sole_views.size() && order.sole_views[i] ? &*order.sole_views[i] : nullptr;
       sources.push_back(view ? view->view : order.sources[i]);
-      tangents.push_back(view ? tracer.record_tangent(phase, [&] { return tangent_of_view(*view, arrived.back()); }) : arrived.back());
+      tangents.push_back(
+          view ? tracer.record_tangent(phase, [&] { return tangent_of_view(*view, arrived.back()); })
+               : arrived.back());
     }
     for (size_t i = 0; i < order.leaves.size(); ++i)
       if (variant.wanted[i]) leaves.push_back(order.leaves[i]);
   }
 };
 
-/// Some second derivatives may not exist, and a backward that asks only for others must find what it reads: so each source and each leaf is tried alone.
+/// Some second derivatives may not exist, and a backward that asks only for others must find what it reads:
+/// so each source and each leaf is tried alone.
 Tensors gradients_that_exist(Tracer& tracer, const Differentiation& all) {
   constexpr size_t most_attempts = 64;
   Tensors found;
   if (all.sources.size() + all.leaves.size() > most_attempts) return found;
   auto attempt = [&](const Tensors& sources, const Tensors& leaves, const Tensors& tangents) {
     try {
-      for (at::Tensor& gradient : tracer.differentiate(sources, leaves, tangents)) found.push_back(std::move(gradient));
+      for (at::Tensor& gradient : tracer.differentiate(sources, leaves, tangents))
+        found.push_back(std::move(gradient));
     } catch (const std::exception&) {
     }
   };
@@ -101,7 +109,8 @@ Tensors gradients_that_exist(Tracer& tracer, const Differentiation& all) {
 
 FunctionalGraph functionalize_behind(const Traced& traced, const Plan& plan, const Tensors& gradients) {
   const Tracer& tracer = *traced.tracer;
-  auto made = functionalize({tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned), plan.kept_writes, values_of(tracer, gradients)});
+  auto made = functionalize({tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned),
+                             plan.kept_writes, values_of(tracer, gradients)});
   // Autograd's zeros without memory cannot be added to in place, which is how compiled code sums gradients.
   static const c10::OperatorHandle zeros = find_op("aten::zeros");
   for (Node& node : made.graph.nodes())
@@ -129,7 +138,8 @@ BackwardVariant expected_variant(const Order& order) {
 
 JointGraph make_inference_graph(const Traced& traced, const Plan& plan) {
   const Graph& trace = traced.tracer->graph();
-  FunctionalGraph functional = functionalize({trace, traced.forward_nodes, values_of(*traced.tracer, plan.returned), plan.kept_writes, {}});
+  FunctionalGraph functional = functionalize(
+      {trace, traced.forward_nodes, values_of(*traced.tracer, plan.returned), plan.kept_writes, {}});
   JointGraph result;
   result.nodes_recorded = trace.nodes().size();
   result.reads_offsets = functional.reads_offsets;
@@ -137,7 +147,8 @@ JointGraph make_inference_graph(const Traced& traced, const Plan& plan) {
   return result;
 }
 
-std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, const Order& order, const BackwardVariant& variant) {
+std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, const Order& order,
+                                           const BackwardVariant& variant) {
   count("joint_trace");
   Tracer& tracer = *traced.tracer;
   const size_t inputs = tracer.inputs().size();
@@ -154,14 +165,16 @@ std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, con
   result.nodes_recorded = tracer.graph().nodes().size();
   FunctionalGraph functional = functionalize_behind(traced, plan, gradients);
   result.reads_offsets = functional.reads_offsets;
-  result.eager_saved_bytes = bytes_read_by_backward(tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned));
+  result.eager_saved_bytes =
+      bytes_read_by_backward(tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned));
   result.joint = {std::move(functional.graph), inputs + order.tangents.size(), plan.returned.size()};
   const auto& outputs = result.joint.graph.outputs();
   result.gradients.assign(outputs.begin() + int64_t(plan.returned.size()), outputs.end());
   return result;
 }
 
-std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const Order& order, const BackwardVariant& variant) {
+std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const Order& order,
+                                         const BackwardVariant& variant) {
   count("joint_trace");
   Tracer& tracer = *traced.tracer;
   const size_t inputs = tracer.inputs().size();
@@ -177,7 +190,8 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
   next.gradients = gradients.size();
   const auto& nodes = tracer.graph().nodes();
   next.order.nodes.assign(nodes.begin() + int64_t(traced.forward_nodes), nodes.end());
-  next.order.leaves.assign(order.leaves.begin() + int64_t(part.first_leaf), order.leaves.begin() + int64_t(part.first_leaf + part.leaves));
+  next.order.leaves.assign(order.leaves.begin() + int64_t(part.first_leaf),
+                           order.leaves.begin() + int64_t(part.first_leaf + part.leaves));
   next.order.leaves.insert(next.order.leaves.end(), part.beyond.begin(), part.beyond.end());
   next.order.tangents = order.tangents;
   for (const at::Tensor& tangent : wanted.arrived) {
@@ -204,7 +218,8 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
   }
   tracer.settle_captures();
   if (tracer.inputs().size() > inputs) return std::nullopt;
-  next.joint = {functionalize_behind(traced, plan, gradients).graph, inputs + order.tangents.size(), plan.returned.size()};
+  next.joint = {functionalize_behind(traced, plan, gradients).graph, inputs + order.tangents.size(),
+                plan.returned.size()};
   return next;
 }
 

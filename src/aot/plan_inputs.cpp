@@ -24,7 +24,8 @@ void Planner::note_reads(const Node& node) {
   if (node.op.operator_name().name == "aten::detach") return;
   for_each_argument(node, [&](Value read) {
     const int32_t storage = trace_.meta(read).storage;
-    const bool is_written = std::any_of(node.writes.begin(), node.writes.end(), [&](const auto& write) { return write.first == read; });
+    const bool is_written = std::any_of(node.writes.begin(), node.writes.end(),
+                                        [&](const auto& write) { return write.first == read; });
     if (!is_written && !written_.count(storage) && !reshaped_.count(storage)) read_first_.insert(storage);
   });
 }
@@ -33,7 +34,8 @@ void Planner::plan_input(const TracedInput& input) {
   InputRole role;
   size_t index = plan_.contract.inputs.size();
   role.value = input.value;
-  role.name = index < names_.size() && !names_[index].empty() ? names_[index] : "tensor " + std::to_string(index);
+  role.name =
+      index < names_.size() && !names_[index].empty() ? names_[index] : "tensor " + std::to_string(index);
   role.captured = input.captured;
   role.requires_grad = input.leaf.requires_grad();
   role.data_written = written_.count(trace_.meta(input.value).storage) > 0;
@@ -41,19 +43,26 @@ void Planner::plan_input(const TracedInput& input) {
   Value last = tracer_.value_of(input.visible);
   if (role.data_written && at::has_internal_overlap(input.real) == at::MemOverlap::Yes)
     throw RunEagerly(role.name + " is written and holds one element in several places");
-  if ((role.data_written || reshaped_.count(trace_.meta(input.value).storage)) && input.real.requires_grad() && input.real.is_view() && !input.real._base().requires_grad())
+  if ((role.data_written || reshaped_.count(trace_.meta(input.value).storage)) &&
+      input.real.requires_grad() && input.real.is_view() && !input.real._base().requires_grad())
     throw RunEagerly(role.name + " is written, requires grad, and is a view of a tensor without");
   role.metadata_steps = metadata_steps(traced_, input.value, last);
   role.metadata_written = !role.metadata_steps.empty();
   // The node that gathers a leaf's gradient knows the leaf's sizes from when it is first used.
-  if (role.metadata_written && input.real.requires_grad() && input.real.is_leaf()) throw RunEagerly(role.name + " is a leaf that requires grad and gets other sizes or strides");
+  if (role.metadata_written && input.real.requires_grad() && input.real.is_leaf())
+    throw RunEagerly(role.name + " is a leaf that requires grad and gets other sizes or strides");
   role.write_recorded = input.visible.requires_grad() && !is_boundary(input);
-  role.starts_requiring_grad = input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
+  role.starts_requiring_grad =
+      input.visible.requires_grad() && input.visible.is_leaf() && !input.real.requires_grad();
   // Eager takes the gradient through the view's base, in another layout, which sums are rounded by.
-  if (role.write_recorded && input.real.is_view() && tracer_.met_inner_gradient()) throw RunEagerly(role.name + " is a view and is written, and the function takes a gradient itself");
-  if (role.write_recorded && writes_part_of_view_with_gaps(input)) throw RunEagerly(role.name + " is a view with gaps, and a part of it is written");
-  if (role.starts_requiring_grad && role.metadata_written) throw RunEagerly(role.name + " gets other sizes or strides and starts to require grad");
-  if (role.starts_requiring_grad && shares_memory(input)) throw RunEagerly("an input that shares memory with other inputs starts to require grad");
+  if (role.write_recorded && input.real.is_view() && tracer_.met_inner_gradient())
+    throw RunEagerly(role.name + " is a view and is written, and the function takes a gradient itself");
+  if (role.write_recorded && writes_part_of_view_with_gaps(input))
+    throw RunEagerly(role.name + " is a view with gaps, and a part of it is written");
+  if (role.starts_requiring_grad && role.metadata_written)
+    throw RunEagerly(role.name + " gets other sizes or strides and starts to require grad");
+  if (role.starts_requiring_grad && shares_memory(input))
+    throw RunEagerly("an input that shares memory with other inputs starts to require grad");
   if (role.starts_requiring_grad) role.write_recorded = false;
   role.retains_grad = input.visible.retains_grad();
   role.write_kept = keep_ && role.data_written && !role.metadata_written && !role.write_recorded;
@@ -64,7 +73,8 @@ void Planner::plan_input(const TracedInput& input) {
   }
   const bool is_only_counted = !role.data_written && !role.metadata_written;
   if (role.versions > 0 && (role.write_kept || is_only_counted))
-    (read_first_.count(trace_.meta(input.value).storage) ? plan_.counted_after : plan_.counted_before).push_back(index);
+    (read_first_.count(trace_.meta(input.value).storage) ? plan_.counted_after : plan_.counted_before)
+        .push_back(index);
   if (role.requires_grad) plan_.gradient_inputs.push_back(index);
   plan_.contract.inputs.push_back(std::move(role));
 }
@@ -72,14 +82,19 @@ void Planner::plan_input(const TracedInput& input) {
 bool Planner::writes_part_of_view_with_gaps(const TracedInput& input) {
   if (!input.real.is_view() || input.real.is_non_overlapping_and_dense()) return false;
   const auto nodes = nodes_behind({input.visible});
-  return std::any_of(nodes.begin(), nodes.end(), [](const torch::autograd::Node* node) { return node->name() == "torch::autograd::CopySlices"; });
+  return std::any_of(nodes.begin(), nodes.end(), [](const torch::autograd::Node* node) {
+    return node->name() == "torch::autograd::CopySlices";
+  });
 }
 
 bool Planner::shares_memory(const TracedInput& input) const {
   const int32_t storage = trace_.meta(input.value).storage;
-  if (std::any_of(traced_.members.begin(), traced_.members.end(), [&](const TracedMember& member) { return trace_.meta(member.value).storage == storage; })) return true;
-  return std::any_of(tracer_.inputs().begin(), tracer_.inputs().end(),
-                     [&](const TracedInput& other) { return other.value != input.value && trace_.meta(other.value).storage == storage; });
+  if (std::any_of(traced_.members.begin(), traced_.members.end(),
+                  [&](const TracedMember& member) { return trace_.meta(member.value).storage == storage; }))
+    return true;
+  return std::any_of(tracer_.inputs().begin(), tracer_.inputs().end(), [&](const TracedInput& other) {
+    return other.value != input.value && trace_.meta(other.value).storage == storage;
+  });
 }
 
 bool Planner::is_boundary(const TracedInput& input) {
@@ -92,7 +107,8 @@ bool Planner::has_frail_views(int32_t storage) const {
     const bool is_recorded = tracer_.modes()[n].grad_mode;
     for (const Operand& result : trace_.nodes()[n].results) {
       bool is_on_it = false;
-      for_each_value(result, [&](Value made) { is_on_it = is_on_it || trace_.meta(made).storage == storage; });
+      for_each_value(result,
+                     [&](Value made) { is_on_it = is_on_it || trace_.meta(made).storage == storage; });
       if (is_on_it && (!is_recorded || std::holds_alternative<std::vector<Value>>(result))) return true;
     }
   }
@@ -101,19 +117,24 @@ bool Planner::has_frail_views(int32_t storage) const {
 
 void Planner::find_overlapping_writes() {
   std::map<int32_t, std::vector<size_t>> inputs_on;
-  for (size_t i = 0; i < plan_.contract.inputs.size(); ++i) inputs_on[trace_.meta(plan_.contract.inputs[i].value).storage].push_back(i);
+  for (size_t i = 0; i < plan_.contract.inputs.size(); ++i)
+    inputs_on[trace_.meta(plan_.contract.inputs[i].value).storage].push_back(i);
   std::vector<std::vector<size_t>> overlapping;
   std::string names;
   for (const auto& [storage, inputs] : inputs_on) {
     on_inputs_.insert(storage);
     if (inputs.size() < 2) continue;
     if (reshaped_.count(storage) && has_frail_views(storage))
-      throw RunEagerly(plan_.contract.inputs[inputs[0]].name + " and " + plan_.contract.inputs[inputs[1]].name + " share memory, and one of them gets other sizes or strides");
+      throw RunEagerly(plan_.contract.inputs[inputs[0]].name + " and " +
+                       plan_.contract.inputs[inputs[1]].name +
+                       " share memory, and one of them gets other sizes or strides");
     if (!written_.count(storage)) continue;
     overlapping.push_back(inputs);
-    if (names.empty()) names = plan_.contract.inputs[inputs[0]].name + " and " + plan_.contract.inputs[inputs[1]].name;
+    if (names.empty())
+      names = plan_.contract.inputs[inputs[0]].name + " and " + plan_.contract.inputs[inputs[1]].name;
   }
-  if (!overlapping.empty()) throw OverlappingWrites(names + " share memory that the function writes", std::move(overlapping));
+  if (!overlapping.empty())
+    throw OverlappingWrites(names + " share memory that the function writes", std::move(overlapping));
 }
 
 void Planner::plan_member(const TracedMember& member) {
@@ -130,7 +151,8 @@ void Planner::plan_member(const TracedMember& member) {
   versions -= std::min(versions, role.metadata_steps.size());
   role.write_recorded = member.fake.requires_grad();
   role.retains_grad = member.fake.retains_grad();
-  if (member.requires_grad != member.fake.requires_grad() && !plan_.contract.inputs[member.base].write_recorded)
+  if (member.requires_grad != member.fake.requires_grad() &&
+      !plan_.contract.inputs[member.base].write_recorded)
     throw RunEagerly("an input that shares memory with others starts or stops to require grad");
   plan_.contract.inputs.push_back(std::move(role));
 }

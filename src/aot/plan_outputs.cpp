@@ -12,7 +12,9 @@ void Planner::group_outputs() {
   for (const at::Tensor& output : traced_.outputs) {
     if (!output.defined()) continue;
     auto& together = outputs_on_[storage_of(output)];
-    if (std::none_of(together.begin(), together.end(), [&](const at::Tensor& other) { return other.is_same(output); })) together.push_back(output);
+    if (std::none_of(together.begin(), together.end(),
+                     [&](const at::Tensor& other) { return other.is_same(output); }))
+      together.push_back(output);
   }
 }
 
@@ -48,7 +50,8 @@ std::optional<size_t> Planner::same_output(const at::Tensor& output) const {
 
 std::vector<std::pair<at::Tensor, size_t>> Planner::visible_inputs() const {
   std::vector<std::pair<at::Tensor, size_t>> visible;
-  for (size_t m = 0; m < traced_.members.size(); ++m) visible.emplace_back(traced_.members[m].fake, tracer_.inputs().size() + m);
+  for (size_t m = 0; m < traced_.members.size(); ++m)
+    visible.emplace_back(traced_.members[m].fake, tracer_.inputs().size() + m);
   for (size_t i = 0; i < tracer_.inputs().size(); ++i) visible.emplace_back(tracer_.inputs()[i].visible, i);
   return visible;
 }
@@ -64,15 +67,18 @@ void Planner::plan_view_of_input(const at::Tensor& output, OutputRole& role) {
     }
     auto steps = view_steps(trace_, links_, tracer_.value_of(base), role.value);
     if (!steps) continue;
-    if (output.requires_grad() && output.is_leaf() && !base.requires_grad()) throw RunEagerly("the function returns a leaf that it makes");
+    if (output.requires_grad() && output.is_leaf() && !base.requires_grad())
+      throw RunEagerly("the function returns a leaf that it makes");
     role.source = OutputSource::ViewOfInput;
     role.steps = std::move(*steps);
     if (plan_view(output, base, role)) return;
     if (!of_its_own) of_its_own = role;
   }
   if (!of_its_own) throw RunEagerly("an output is a view of an input that no view operator made");
-  // Eager writes what a custom function returned neither; other views of inputs it does, and their bases get a history of it.
-  if (auto node = output.grad_fn(); is_generated(*node) || node->name() == "CopySlices") throw RunEagerly("an output is a view of an input and has a history of its own");
+  // Eager writes what a custom function returned neither; other views of inputs it does, and their bases get
+  // a history of it.
+  if (auto node = output.grad_fn(); is_generated(*node) || node->name() == "CopySlices")
+    throw RunEagerly("an output is a view of an input and has a history of its own");
   role = std::move(*of_its_own);
   role.tracked = false;
   role.differentiable = true;
@@ -80,7 +86,8 @@ void Planner::plan_view_of_input(const at::Tensor& output, OutputRole& role) {
 }
 
 bool Planner::plan_view(const at::Tensor& output, const at::Tensor& base, OutputRole& role) {
-  if (output.requires_grad() && !base.requires_grad()) throw RunEagerly("an output requires grad although what it is a view of does not");
+  if (output.requires_grad() && !base.requires_grad())
+    throw RunEagerly("an output requires grad although what it is a view of does not");
   const bool has_history = output.grad_fn() != nullptr;
   role.tracked = has_history || (!base.requires_grad() && !is_made_under_no_grad(output));
   if (auto steps = regenerated_steps(tracer_, links_, output, base, role.steps))
@@ -89,15 +96,20 @@ bool Planner::plan_view(const at::Tensor& output, const at::Tensor& base, Output
     return autograd_sees_only_views(output, base, role.steps.size());
   else if (output.requires_grad() && torch::autograd::impl::get_autograd_meta(output)->requires_grad_)
     throw RunEagerly("the function returns a leaf that it makes");
-  else if (output.requires_grad() && std::any_of(role.steps.begin(), role.steps.end(), [](const ViewStep& step) { return step.op.schema().name() == "aten::detach"; }))
+  else if (output.requires_grad() &&
+           std::any_of(role.steps.begin(), role.steps.end(),
+                       [](const ViewStep& step) { return step.op.schema().name() == "aten::detach"; }))
     throw RunEagerly("an output requires grad, was made under no_grad, and is a view of a detached tensor");
   return true;
 }
 
 void Planner::plan_own_output(const at::Tensor& output, OutputRole& role) {
-  if (output.requires_grad() && output.is_leaf() && !is_untracked_view(output)) throw RunEagerly("the function returns a leaf that it makes");
-  if (output.is_view() && output._base().requires_grad() && output._base().is_leaf()) throw RunEagerly("the function returns a view of a leaf that it makes");
-  if (output.is_view() && output.grad_fn() && !output._base().requires_grad()) throw RunEagerly("the function returns a view of a tensor that it detached in place");
+  if (output.requires_grad() && output.is_leaf() && !is_untracked_view(output))
+    throw RunEagerly("the function returns a leaf that it makes");
+  if (output.is_view() && output._base().requires_grad() && output._base().is_leaf())
+    throw RunEagerly("the function returns a view of a leaf that it makes");
+  if (output.is_view() && output.grad_fn() && !output._base().requires_grad())
+    throw RunEagerly("the function returns a view of a tensor that it detached in place");
   const at::Tensor base = base_on(storage_of(output));
   role.base = returned(base);
   note_versions(role.base);
@@ -106,7 +118,8 @@ void Planner::plan_own_output(const at::Tensor& output, OutputRole& role) {
   auto steps = view_steps(trace_, links_, tracer_.value_of(base), role.value);
   if (!steps) throw RunEagerly("outputs share memory in a way that no view operator made");
   role.steps = std::move(*steps);
-  if (!plan_view(output, base, role)) throw RunEagerly("outputs that share memory have gradients of their own");
+  if (!plan_view(output, base, role))
+    throw RunEagerly("outputs that share memory have gradients of their own");
 }
 
 const at::Tensor& Planner::base_on(int32_t storage) {
@@ -114,34 +127,40 @@ const at::Tensor& Planner::base_on(int32_t storage) {
   if (!fresh) return found->second;
   const std::vector<at::Tensor>& together = outputs_on_[storage];
   const at::Tensor& first = together.front();
-  if (first.is_view() && are_views_of(at::Tensor(first._base()), together)) found->second = first._base();
-  else found->second = together.size() > 1 ? base_of(together) : is_untracked_view(first) ? base_of({first, at::Tensor(first._base())}) : first;
+  if (first.is_view() && are_views_of(at::Tensor(first._base()), together))
+    found->second = first._base();
+  else
+    found->second = together.size() > 1        ? base_of(together)
+                    : is_untracked_view(first) ? base_of({first, at::Tensor(first._base())})
+                                               : first;
   return found->second;
 }
 
 bool Planner::are_views_of(const at::Tensor& base, const std::vector<at::Tensor>& together) {
   return as_fake(base) && std::all_of(together.begin(), together.end(), [&](const at::Tensor& output) {
-    if (output.is_same(base)) return true;
-    auto steps = view_steps(trace_, links_, tracer_.value_of(base), tracer_.value_of(output));
-    if (!steps) return false;
-    OutputRole role;
-    role.steps = std::move(*steps);
-    try {
-      return plan_view(output, base, role);
-    } catch (const RunEagerly&) {
-      return false;
-    }
-  });
+           if (output.is_same(base)) return true;
+           auto steps = view_steps(trace_, links_, tracer_.value_of(base), tracer_.value_of(output));
+           if (!steps) return false;
+           OutputRole role;
+           role.steps = std::move(*steps);
+           try {
+             return plan_view(output, base, role);
+           } catch (const RunEagerly&) {
+             return false;
+           }
+         });
 }
 
 at::Tensor Planner::base_of(const std::vector<at::Tensor>& together) {
   auto is_base = [&](const at::Tensor& candidate) {
     return std::all_of(together.begin(), together.end(), [&](const at::Tensor& other) {
-      return candidate.is_same(other) || view_steps(trace_, links_, tracer_.value_of(candidate), tracer_.value_of(other));
+      return candidate.is_same(other) ||
+             view_steps(trace_, links_, tracer_.value_of(candidate), tracer_.value_of(other));
     });
   };
   for (const at::Tensor& candidate : together)
-    if (!is_untracked_view(candidate) && !holds_elements_twice(candidate) && is_base(candidate)) return candidate;
+    if (!is_untracked_view(candidate) && !holds_elements_twice(candidate) && is_base(candidate))
+      return candidate;
   for (const at::Tensor& candidate : together) {
     if (!candidate.is_view()) continue;
     at::Tensor base(candidate._base());
@@ -174,7 +193,8 @@ std::optional<size_t> Planner::view_between(size_t output, Value parent, size_t 
   const OutputRole& view = outputs[output];
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputRole& role = outputs[i];
-    const bool is_alike = role.source == view.source && role.base == view.base && role.tracked && view.tracked && !role.differentiable && !view.differentiable;
+    const bool is_alike = role.source == view.source && role.base == view.base && role.tracked &&
+                          view.tracked && !role.differentiable && !view.differentiable;
     if (role.value == parent && is_alike && !role.same_as && role.steps.size() == steps) return i;
   }
   return std::nullopt;
@@ -183,7 +203,9 @@ std::optional<size_t> Planner::view_between(size_t output, Value parent, size_t 
 void Planner::note_versions(size_t result) {
   const uint32_t version = version_of(plan_.returned[result]);
   auto& noted = plan_.written_results;
-  if (version > 0 && std::none_of(noted.begin(), noted.end(), [&](const auto& other) { return other.first == result; })) noted.emplace_back(result, version);
+  if (version > 0 &&
+      std::none_of(noted.begin(), noted.end(), [&](const auto& other) { return other.first == result; }))
+    noted.emplace_back(result, version);
 }
 
 size_t Planner::returned(const at::Tensor& fake) {

@@ -25,14 +25,16 @@ class Planner {
   // ---- inputs
   void plan_input(const TracedInput& input);
 
-  /// Eager differentiates writes to a view through its base: what lies before a write to a part gets a dense copy of the gradient there, which sums are rounded by.
+  /// Eager differentiates writes to a view through its base: what lies before a write to a part gets a dense
+  /// copy of the gradient there, which sums are rounded by.
   static bool writes_part_of_view_with_gaps(const TracedInput& input);
   bool shares_memory(const TracedInput& input) const;
 
   /// Nothing that autograd saw has been written to this input.
   static bool is_boundary(const TracedInput& input);
 
-  /// Autograd refuses to differentiate views that came in lists, or were made under no_grad, once the version of their memory is another; tensors that are inputs each have a version of their own here.
+  /// Autograd refuses to differentiate views that came in lists, or were made under no_grad, once the version
+  /// of their memory is another; tensors that are inputs each have a version of their own here.
   bool has_frail_views(int32_t storage) const;
   void find_overlapping_writes();
 
@@ -56,12 +58,16 @@ class Planner {
   bool plan_view(const at::Tensor& output, const at::Tensor& base, OutputRole& role);
   void plan_own_output(const at::Tensor& output, OutputRole& role);
 
-  /// What the caller gets the outputs of this memory as views of: as in eager where that can be said in view operators, one of them otherwise.
+  /// What the caller gets the outputs of this memory as views of: as in eager where that can be said in view
+  /// operators, one of them otherwise.
   const at::Tensor& base_on(int32_t storage);
   bool are_views_of(const at::Tensor& base, const std::vector<at::Tensor>& together);
 
-  /// A write to a view of such a tensor, an expanded one, is differentiated through what that is a view of in turn.
-  bool holds_elements_twice(const at::Tensor& output) const { return output.is_view() && !is_surely_injective(trace_.meta(tracer_.value_of(output))); }
+  /// A write to a view of such a tensor, an expanded one, is differentiated through what that is a view of in
+  /// turn.
+  bool holds_elements_twice(const at::Tensor& output) const {
+    return output.is_view() && !is_surely_injective(trace_.meta(tracer_.value_of(output)));
+  }
 
   /// The one of them that the others are views of, or what all of them are views of.
   at::Tensor base_of(const std::vector<at::Tensor>& together);
@@ -83,12 +89,13 @@ class Planner {
   const std::vector<std::string>& names_;
   const bool keep_;
   const std::vector<ViewLink> links_;
-  std::set<int32_t> written_;                ///< storages that the forward writes
-  std::set<int32_t> reshaped_;               ///< storages of which some view got other sizes or strides in place
-  std::set<int32_t> read_first_;             ///< storages that the forward reads before any of that
+  std::set<int32_t> written_;  ///< storages that the forward writes
+  /// storages of which some view got other sizes or strides in place
+  std::set<int32_t> reshaped_;
+  std::set<int32_t> read_first_;  ///< storages that the forward reads before any of that
   std::set<int32_t> on_inputs_;
   std::map<int32_t, std::vector<at::Tensor>> outputs_on_;
-  std::map<int32_t, at::Tensor> bases_on_;   ///< by the storages of outputs
+  std::map<int32_t, at::Tensor> bases_on_;  ///< by the storages of outputs
   Tensors later_sources_;
   Plan plan_;
 };

@@ -17,7 +17,11 @@ namespace {
 /// The tensors of one run, by the values of the record.
 class Replay {
  public:
-  explicit Replay(const Tracer& tracer) : tracer_(tracer), graph_(tracer.graph()), tensors_(graph_.value_count()), detached_(graph_.value_count()) {
+  explicit Replay(const Tracer& tracer)
+      : tracer_(tracer),
+        graph_(tracer.graph()),
+        tensors_(graph_.value_count()),
+        detached_(graph_.value_count()) {
     for (const auto& [value, data] : graph_.constants()) at(value) = data.detach().clone();
     std::map<int32_t, size_t> inputs;
     for (const TracedInput& input : tracer.inputs()) ++inputs[graph_.meta(input.value).storage];
@@ -27,16 +31,20 @@ class Replay {
 
   void set(Value value, at::Tensor tensor) { at(value) = std::move(tensor); }
 
-  /// Runs node `n`, as autograd was told when it was recorded; or behind autograd's back, where nothing is told.
+  /// Runs node `n`, as autograd was told when it was recorded; or behind autograd's back, where nothing is
+  /// told.
   void run(size_t n, const AutogradOfCall* told = nullptr) {
     const Node& node = graph_.nodes()[n];
     told_ = told;
     passed_.clear();
     torch::jit::Stack stack;
-    for (size_t a = 0; a < node.arguments.size(); ++a) stack.push_back(boxed(node.arguments[a], node.op.schema().arguments()[a]));
+    for (size_t a = 0; a < node.arguments.size(); ++a)
+      stack.push_back(boxed(node.arguments[a], node.op.schema().arguments()[a]));
     for (const auto& [before, after] : node.writes) {
-      auto passed = std::find_if(passed_.begin(), passed_.end(), [value = before](const auto& one) { return one.first == value; });
-      at(after) = passed == passed_.end() ? at(before) : passed->second;   // a list may name a tensor twice, which has another value from its first write on
+      auto passed = std::find_if(passed_.begin(), passed_.end(),
+                                 [value = before](const auto& one) { return one.first == value; });
+      // a list may name a tensor twice, which has another value from its first write on
+      at(after) = passed == passed_.end() ? at(before) : passed->second;
     }
     std::optional<DrawsFromState> draws;
     if (node.state) draws.emplace(drawn_on(graph_, node), at(node.state));
@@ -56,7 +64,8 @@ class Replay {
  private:
   at::Tensor& at(Value value) { return tensors_[size_t(value.id)]; }
 
-  /// `requires_grad_`, `detach_` and `data()` are no calls of operators: what they did shows in what autograd knew of a tensor when it was used.
+  /// `requires_grad_`, `detach_` and `data()` are no calls of operators: what they did shows in what autograd
+  /// knew of a tensor when it was used.
   at::Tensor as_known(Value value, bool requires_grad) {
     at::Tensor& tensor = at(value);
     if (!tensor.defined() || tensor.requires_grad() == requires_grad) return tensor;
@@ -71,7 +80,8 @@ class Replay {
   at::Tensor read(Value value) {
     const size_t place = passed_.size();
     const bool is_told = told_ && place < 64;
-    return passed_.emplace_back(value, is_told ? as_known(value, told_->reads_grad >> place & 1) : at(value)).second;
+    return passed_.emplace_back(value, is_told ? as_known(value, told_->reads_grad >> place & 1) : at(value))
+        .second;
   }
 
   c10::IValue boxed(const Operand& operand, const c10::Argument& argument) {
@@ -110,9 +120,9 @@ class Replay {
   const Tracer& tracer_;
   const Graph& graph_;
   Tensors tensors_, detached_;
-  std::set<int32_t> shared_;                 ///< memory of several inputs
+  std::set<int32_t> shared_;  ///< memory of several inputs
   const AutogradOfCall* told_ = nullptr;
-  std::vector<std::pair<Value, at::Tensor>> passed_;   ///< what the node that runs was given
+  std::vector<std::pair<Value, at::Tensor>> passed_;  ///< what the node that runs was given
 };
 
 /// Copies of the memory that the record writes, one for all the inputs that lie in it.
@@ -127,10 +137,12 @@ class Copies {
     if (!written_.count(storage)) return real.detach();
     auto [found, fresh] = copies_.try_emplace(real.storage().unsafeGetStorageImpl());
     if (fresh) {
-      const auto bytes = at::empty({0}, real.options().dtype(at::kByte)).set_(real.storage(), 0, {int64_t(real.storage().nbytes())}, {1});
+      const auto bytes = at::empty({0}, real.options().dtype(at::kByte))
+                             .set_(real.storage(), 0, {int64_t(real.storage().nbytes())}, {1});
       found->second = bytes.clone().storage();
     }
-    return at::empty({0}, real.options()).set_(found->second, real.storage_offset(), real.sizes(), real.strides());
+    return at::empty({0}, real.options())
+        .set_(found->second, real.storage_offset(), real.sizes(), real.strides());
   }
 
  private:
@@ -142,15 +154,17 @@ void keep_generators(GeneratorsKept& kept, const Graph& graph) {
   std::set<c10::DeviceIndex> devices;
   kept.keep(at::globalContext().defaultGenerator(c10::kCPU));
   for (size_t v = 0; v < graph.value_count(); ++v)
-    if (const c10::Device device = graph.meta(Value{int32_t(v)}).device; device.is_cuda() && devices.insert(device.index()).second)
+    if (const c10::Device device = graph.meta(Value{int32_t(v)}).device;
+        device.is_cuda() && devices.insert(device.index()).second)
       kept.keep(at::globalContext().defaultGenerator(device));
   for (const Node& node : graph.nodes())
     for (const Operand& argument : node.arguments)
-      if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator()) kept.keep(constant->toGenerator());
+      if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator())
+        kept.keep(constant->toGenerator());
 }
 
-/// Whether something that autograd knows is written behind its back and then read as what it knows: by `data()`, or because a history began anew after `detach_`. The record does not
-/// say which.
+/// Whether something that autograd knows is written behind its back and then read as what it knows: by
+/// `data()`, or because a history began anew after `detach_`. The record does not say which.
 bool writes_behind_autograd(const Traced& traced) {
   const Tracer& tracer = *traced.tracer;
   std::set<int32_t> known, behind;
@@ -172,16 +186,20 @@ bool writes_behind_autograd(const Traced& traced) {
     if (is_read_behind) return true;
     for (const auto& [before, after] : node.writes)
       if (unknown.count(before.id) && known.count(before.id)) behind.insert(after.id);
-    for (; becomes_known != tracer.known().end() && becomes_known->node == n; ++becomes_known) known.insert(becomes_known->value.id);
+    for (; becomes_known != tracer.known().end() && becomes_known->node == n; ++becomes_known)
+      known.insert(becomes_known->value.id);
   }
   const Tensors ends = ends_of(traced);
-  return std::any_of(ends.begin(), ends.end(), [&](const at::Tensor& end) { return end.defined() && end.requires_grad() && behind.count(as_fake(end)->value.id); });
+  return std::any_of(ends.begin(), ends.end(), [&](const at::Tensor& end) {
+    return end.defined() && end.requires_grad() && behind.count(as_fake(end)->value.id);
+  });
 }
 
 /// What the program did to a leaf besides calling operators.
 void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tensor& real) {
   if (!fake.is_leaf() || !fake.requires_grad()) return;
-  if (const at::Tensor& gradient = fake.grad(); gradient.defined() && as_fake(gradient)) real.mutable_grad() = run.of(gradient);
+  if (const at::Tensor& gradient = fake.grad(); gradient.defined() && as_fake(gradient))
+    real.mutable_grad() = run.of(gradient);
 }
 
 }  // namespace
@@ -192,7 +210,7 @@ bool can_be_replayed(const Traced& traced) {
 
 Tensors replay(const Traced& traced) {
   const Tracer& tracer = *traced.tracer;
-  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);   // the record has its casts
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);  // the record has its casts
   Replay run(tracer);
   for (const TracedInput& input : tracer.inputs()) run.set(input.value, input.real);
   for (size_t n = 0; n < traced.forward_nodes; ++n) {
@@ -209,10 +227,13 @@ Tensors replay(const Traced& traced) {
   Tensors outputs;
   for (const at::Tensor& output : traced.outputs) outputs.push_back(finished(output));
   for (const TracedInput& input : tracer.inputs())
-    if (at::Tensor real = input.real; input.visible.is_leaf() && input.visible.requires_grad() && !input.required_grad) real.requires_grad_();
+    if (at::Tensor real = input.real;
+        input.visible.is_leaf() && input.visible.requires_grad() && !input.required_grad)
+      real.requires_grad_();
   for (const TracedInput& input : tracer.inputs())
     for (const TracedGradient& gradient : traced.gradients)
-      if (gradient.leaf == input.value) input.real.mutable_grad() = gradient.output ? outputs[*gradient.output] : at::Tensor();
+      if (gradient.leaf == input.value)
+        input.real.mutable_grad() = gradient.output ? outputs[*gradient.output] : at::Tensor();
   outputs.resize(outputs.size() - count_gradients(traced.gradients));
   for (const FakePtr& fake : traced.kept) fake->become(finished(at::Tensor(fake)));
   return outputs;
@@ -221,7 +242,9 @@ Tensors replay(const Traced& traced) {
 void give_data(const Tracer& tracer, const std::vector<FakePtr>& kept) {
   if (kept.empty()) return;
   const Graph& graph = tracer.graph();
-  c10::impl::ExcludeDispatchKeyGuard untraced(c10::autocast_dispatch_keyset | c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+  c10::impl::ExcludeDispatchKeyGuard untraced(
+      c10::autocast_dispatch_keyset |
+      c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   GeneratorsKept generators;
   keep_generators(generators, graph);
@@ -236,7 +259,9 @@ void give_data(const Tracer& tracer, const std::vector<FakePtr>& kept) {
   }
   for (const FakePtr& fake : kept) {
     at::Tensor data = run.data_of(*fake);
-    fake->become(data.defined() ? data : at::empty_strided(fake->sizes(), fake->strides(), fake->meta.options().device(fake->device())));
+    fake->become(data.defined() ? data
+                                : at::empty_strided(fake->sizes(), fake->strides(),
+                                                    fake->meta.options().device(fake->device())));
   }
 }
 

@@ -5,7 +5,8 @@
 
 namespace tandem {
 
-/// The view of `returned[result]` that is all the caller gets of it, where every element of the result is one of the view's and gradients can be led from one to the other.
+/// The view of `returned[result]` that is all the caller gets of it, where every element of the result is one
+/// of the view's and gradients can be led from one to the other.
 std::optional<SoleView> sole_view(const Traced& traced, const Plan& plan, size_t result);
 
 /// A tangent of the result as one of the view; differentiable.

@@ -8,12 +8,14 @@
 namespace tandem {
 
 bool is_untracked_view(const at::Tensor& output) {
-  return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr && as_fake(at::Tensor(output._base())) && output._base().requires_grad();
+  return output.is_view() && output.requires_grad() && output.grad_fn() == nullptr &&
+         as_fake(at::Tensor(output._base())) && output._base().requires_grad();
 }
 
 bool is_made_under_no_grad(const at::Tensor& output) {
   const auto* view = torch::autograd::impl::get_view_autograd_meta(output);
-  return view && view->has_bw_view() && view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE;
+  return view && view->has_bw_view() &&
+         view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE;
 }
 
 bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {
@@ -25,7 +27,9 @@ bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, 
   return edge == torch::autograd::impl::gradient_edge(base);
 }
 
-std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer, const std::vector<ViewLink>& links, const at::Tensor& output, const at::Tensor& base,
+std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer,
+                                                       const std::vector<ViewLink>& links,
+                                                       const at::Tensor& output, const at::Tensor& base,
                                                        const std::vector<ViewStep>& steps) {
   const Graph& trace = tracer.graph();
   const auto end = torch::autograd::impl::gradient_edge(base);
@@ -51,7 +55,8 @@ std::vector<ViewStep> metadata_steps(const Traced& traced, Value first, Value la
   for (size_t n = 0; n < traced.forward_nodes; ++n) {
     const Node& node = traced.tracer->graph().nodes()[n];
     if (node.writes.size() != 1 || node.writes[0].first != at || !facts(node.op).changes_metadata) continue;
-    if (!functional_twin(node.op)) throw RunEagerly(full_name(node.op) + " replaces or resizes the memory of an input");
+    if (!functional_twin(node.op))
+      throw RunEagerly(full_name(node.op) + " replaces or resizes the memory of an input");
     steps.push_back({node.op, node.arguments, 0, 0});
     steps.back().arguments[0] = Value{};
     at = node.writes[0].second;

@@ -6,7 +6,8 @@
 
 namespace tandem {
 
-/// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through it.
+/// Made under no_grad of a tensor that needs grad: it says that it needs grad as well, but none flows through
+/// it.
 bool is_untracked_view(const at::Tensor& output);
 
 /// Eager refuses to write such a view once grad mode is on.
@@ -15,11 +16,15 @@ bool is_made_under_no_grad(const at::Tensor& output);
 /// False for what a custom function returns, which may be its input and still have a gradient of its own.
 bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps);
 
-/// libtorch gives a view a new history when its base was written after it was made: one node for all the steps up to there. The steps as autograd sees them then.
-std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer, const std::vector<ViewLink>& links, const at::Tensor& output, const at::Tensor& base,
+/// libtorch gives a view a new history when its base was written after it was made: one node for all the
+/// steps up to there. The steps as autograd sees them then.
+std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer,
+                                                       const std::vector<ViewLink>& links,
+                                                       const at::Tensor& output, const at::Tensor& base,
                                                        const std::vector<ViewStep>& steps);
 
-/// How an input got other sizes or strides, from `first` to `last`; throws RunEagerly where it got other memory.
+/// How an input got other sizes or strides, from `first` to `last`; throws RunEagerly where it got other
+/// memory.
 std::vector<ViewStep> metadata_steps(const Traced& traced, Value first, Value last);
 
 }  // namespace tandem

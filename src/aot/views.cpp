@@ -35,7 +35,8 @@ std::optional<c10::OperatorHandle> find_functional_twin(const c10::OperatorHandl
 
 constexpr size_t strided_offset = 3;
 
-/// Steps of this operator count from where the base begins, since another tensor may stand there when they are replayed.
+/// Steps of this operator count from where the base begins, since another tensor may stand there when they
+/// are replayed.
 bool is_strided(const c10::OperatorHandle& op) {
   static const c10::OperatorName as_strided("aten::as_strided", "");
   return op.operator_name() == as_strided;
@@ -50,7 +51,8 @@ std::vector<ViewLink> find_views(const Graph& trace) {
     auto link = [&](Value made, size_t result) {
       for (size_t a = 0; a < node.arguments.size() && !links[made.id].parent; ++a)
         for_each_value(node.arguments[a], [&](Value argument) {
-          if (argument != made && trace.meta(argument).storage == trace.meta(made).storage && !links[made.id].parent)
+          if (argument != made && trace.meta(argument).storage == trace.meta(made).storage &&
+              !links[made.id].parent)
             links[made.id] = {argument, int32_t(n), a, result};
         });
     };
@@ -67,7 +69,8 @@ std::optional<c10::OperatorHandle> functional_twin(const c10::OperatorHandle& op
   return known->of(op, find_functional_twin);
 }
 
-std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::vector<ViewLink>& links, Value base, Value view) {
+std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::vector<ViewLink>& links,
+                                                Value base, Value view) {
   std::vector<ViewStep> steps;
   for (Value at = view; at != base; at = links[at.id].parent) {
     const ViewLink& link = links[at.id];
@@ -78,7 +81,8 @@ std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::v
     if (!op || !std::holds_alternative<Value>(node.arguments[link.base_argument])) return std::nullopt;
     ViewStep step{*op, node.arguments, link.base_argument, link.result};
     step.arguments[link.base_argument] = Value{};
-    if (is_strided(*op)) step.arguments[strided_offset] = c10::IValue(trace.meta(at).offset - trace.meta(link.parent).offset);
+    if (is_strided(*op))
+      step.arguments[strided_offset] = c10::IValue(trace.meta(at).offset - trace.meta(link.parent).offset);
     for (const Operand& argument : step.arguments) {
       bool other_tensor = false;
       for_each_value(argument, [&](Value) { other_tensor = true; });
@@ -91,8 +95,13 @@ std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::v
 }
 
 ViewStep strided_step(const TensorMeta& base, const TensorMeta& view) {
-  static const c10::OperatorHandle as_strided = c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
-  return {as_strided, {Value{}, c10::IValue(c10::IntArrayRef(view.sizes)), c10::IValue(c10::IntArrayRef(view.strides)), c10::IValue(view.offset - base.offset)}, 0, 0};
+  static const c10::OperatorHandle as_strided =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
+  return {as_strided,
+          {Value{}, c10::IValue(c10::IntArrayRef(view.sizes)), c10::IValue(c10::IntArrayRef(view.strides)),
+           c10::IValue(view.offset - base.offset)},
+          0,
+          0};
 }
 
 at::Tensor replay(const ViewStep& step, const at::Tensor& base) {

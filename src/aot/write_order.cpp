@@ -6,8 +6,8 @@
 namespace tandem {
 namespace {
 
-/// Whether another argument lies where the only write goes: eager's kernel then reads some elements before and some after they are written, unless each is
-/// read just where it is written.
+/// Whether another argument lies where the only write goes: eager's kernel then reads some elements before
+/// and some after they are written, unless each is read just where it is written.
 bool reads_beside_its_write(const Graph& trace, const Node& node) {
   const auto& targets = facts(node.op).written;
   const TensorMeta& target = trace.meta(node.writes[0].first);
@@ -36,7 +36,8 @@ bool lies_beside(const Graph& trace, Value read, Value written) {
 bool reads_earlier_elements(const Graph& trace, const Node& node) {
   auto written_before = [&](Value value, size_t position) {
     for (size_t i = 0; i < position && value; ++i) {
-      if (value == node.writes[i].first || may_overlap(trace.meta(node.writes[i].first), trace.meta(value))) return true;
+      if (value == node.writes[i].first || may_overlap(trace.meta(node.writes[i].first), trace.meta(value)))
+        return true;
     }
     return false;
   };
@@ -46,9 +47,13 @@ bool reads_earlier_elements(const Graph& trace, const Node& node) {
   for (size_t a = 0; a < node.arguments.size(); ++a) {
     if (std::find(targets.begin(), targets.end(), int(a)) != targets.end()) continue;
     const auto* list = std::get_if<std::vector<Value>>(&node.arguments[a]);
-    if (const auto* one = std::get_if<Value>(&node.arguments[a]); one && written_before(*one, node.writes.size())) return true;
+    if (const auto* one = std::get_if<Value>(&node.arguments[a]);
+        one && written_before(*one, node.writes.size()))
+      return true;
     for (size_t i = 0; list && i < list->size(); ++i)
-      if (written_before((*list)[i], i) || (i < node.writes.size() && lies_beside(trace, (*list)[i], node.writes[i].first))) return true;
+      if (written_before((*list)[i], i) ||
+          (i < node.writes.size() && lies_beside(trace, (*list)[i], node.writes[i].first)))
+        return true;
   }
   return false;
 }

@@ -1,4 +1,5 @@
-/// Which additions may reuse the memory of an operand, as libtorch's autograd engine does when it sums gradients.
+/// Which additions may reuse the memory of an operand, as libtorch's autograd engine does when it sums
+/// gradients.
 #pragma once
 
 #include <tandem/graph.h>

@@ -33,7 +33,9 @@ c10::IValue box_numbers(const std::vector<TensorSlot>& slots, at::Tensor* regist
   return list;
 }
 
-at::Tensor unbox(c10::IValue&& value) { return value.isTensor() ? std::move(value).toTensor() : at::Tensor(); }
+at::Tensor unbox(c10::IValue&& value) {
+  return value.isTensor() ? std::move(value).toTensor() : at::Tensor();
+}
 
 void store(const std::vector<int32_t>& slots, const c10::IValue& value, at::Tensor* registers) {
   c10::ArrayRef<c10::IValue> list = value.toListRef();
@@ -63,17 +65,24 @@ class BoxedCall final : public Call {
   void push_arguments(at::Tensor* registers, torch::jit::Stack& stack) const {
     for (size_t i = 0; i < site_.arguments.size(); ++i) {
       const ArgumentSlot& argument = site_.arguments[i];
-      if (auto* constant = std::get_if<c10::IValue>(&argument)) stack.push_back(*constant);
-      else if (auto* slot = std::get_if<TensorSlot>(&argument)) stack.push_back(number_[i] ? c10::IValue(slot->take(registers).item()) : box(*slot, optional_[i], registers));
-      else if (number_[i]) stack.push_back(box_numbers(std::get<std::vector<TensorSlot>>(argument), registers));
-      else stack.push_back(box(std::get<std::vector<TensorSlot>>(argument), of_optionals_[i], registers));
+      if (auto* constant = std::get_if<c10::IValue>(&argument))
+        stack.push_back(*constant);
+      else if (auto* slot = std::get_if<TensorSlot>(&argument))
+        stack.push_back(number_[i] ? c10::IValue(slot->take(registers).item())
+                                   : box(*slot, optional_[i], registers));
+      else if (number_[i])
+        stack.push_back(box_numbers(std::get<std::vector<TensorSlot>>(argument), registers));
+      else
+        stack.push_back(box(std::get<std::vector<TensorSlot>>(argument), of_optionals_[i], registers));
     }
   }
 
   void store_results(at::Tensor* registers, torch::jit::Stack& stack) const {
     for (size_t i = 0; i < site_.results.size(); ++i) {
-      if (auto* list = std::get_if<std::vector<int32_t>>(&site_.results[i])) store(*list, stack[i], registers);
-      else if (int32_t index = std::get<int32_t>(site_.results[i]); index >= 0) registers[index] = unbox(std::move(stack[i]));
+      if (auto* list = std::get_if<std::vector<int32_t>>(&site_.results[i]))
+        store(*list, stack[i], registers);
+      else if (int32_t index = std::get<int32_t>(site_.results[i]); index >= 0)
+        registers[index] = unbox(std::move(stack[i]));
     }
   }
 

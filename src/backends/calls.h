@@ -9,14 +9,17 @@
 
 namespace tandem {
 
-/// Where a call finds a tensor: in a register, or bound ahead (a constant of the graph; undefined for a none).
+/// Where a call finds a tensor: in a register, or bound ahead (a constant of the graph; undefined for a
+/// none).
 struct TensorSlot {
   int32_t index = -1;
-  bool last = false;                         ///< nothing reads the register afterwards
+  bool last = false;  ///< nothing reads the register afterwards
   at::Tensor bound = {};
 
   const at::Tensor& peek(const at::Tensor* registers) const { return index >= 0 ? registers[index] : bound; }
-  at::Tensor take(at::Tensor* registers) const { return last ? std::move(registers[index]) : peek(registers); }
+  at::Tensor take(at::Tensor* registers) const {
+    return last ? std::move(registers[index]) : peek(registers);
+  }
   void release(at::Tensor* registers) const {
     if (last) registers[index].reset();
   }
@@ -31,23 +34,28 @@ struct CallSite {
   c10::OperatorHandle op;
   std::vector<ArgumentSlot> arguments = {};
   std::vector<ResultSlot> results = {};
-  std::vector<std::pair<TensorSlot, int32_t>> writes = {};   ///< a written argument and the register that it is from then on
-  std::optional<c10::Device> draws_on = {};                  ///< it draws from a state, of a generator of this device
+  /// a written argument and the register that it is from then on
+  std::vector<std::pair<TensorSlot, int32_t>> writes = {};
+  /// it draws from a state, of a generator of this device
+  std::optional<c10::Device> draws_on = {};
   TensorSlot state = {};
-  int32_t next_state = -1;                                   ///< the register that takes the state behind the draw
+  /// the register that takes the state behind the draw
+  int32_t next_state = -1;
 };
 
 class Call {
  public:
   virtual ~Call() = default;
-  /// Reads and frees argument registers, runs the operator, fills result registers. `stack` is scratch, empty before and after.
+  /// Reads and frees argument registers, runs the operator, fills result registers. `stack` is scratch, empty
+  /// before and after.
   virtual void run(at::Tensor* registers, torch::jit::Stack& stack) const = 0;
 };
 
 /// A call through the operator's boxed kernel: works for every operator.
 std::unique_ptr<Call> make_boxed_call(CallSite site);
 
-/// A call with the operator's C++ signature, its constants unpacked ahead; null where the signature has no row.
+/// A call with the operator's C++ signature, its constants unpacked ahead; null where the signature has no
+/// row.
 std::unique_ptr<Call> make_unboxed_call(const CallSite& site);
 
 /// `call`, which was made of this site, drawing from the site's state.

@@ -13,7 +13,11 @@ bool is_copy_back(const Node& node) { return node.writes.size() == 1 && is_named
 
 class DirectWrites {
  public:
-  explicit DirectWrites(Graph& graph) : graph_(graph), reads_(read_counts(graph)), maker_(makers(graph)), dropped_(graph.nodes().size(), false) {
+  explicit DirectWrites(Graph& graph)
+      : graph_(graph),
+        reads_(read_counts(graph)),
+        maker_(makers(graph)),
+        dropped_(graph.nodes().size(), false) {
     const auto& nodes = graph.nodes();
     for (size_t n = 0; n < nodes.size(); ++n)
       for_each_argument(nodes[n], [&](Value v) {
@@ -36,23 +40,32 @@ class DirectWrites {
     if (!contents || maker_[contents->id] < 0 || reads_[contents->id] != 1) return;
     const size_t writer = size_t(maker_[contents->id]);
     Node& node = graph_.nodes()[writer];
-    auto write = std::find_if(node.writes.begin(), node.writes.end(), [&](const auto& w) { return w.second == *contents; });
+    auto write = std::find_if(node.writes.begin(), node.writes.end(),
+                              [&](const auto& w) { return w.second == *contents; });
     if (write == node.writes.end()) return;
     const Value clone = write->first;
-    if (maker_[clone.id] < 0 || reads_[clone.id] != 1 || !is_named(graph_.nodes()[size_t(maker_[clone.id])], "aten::clone")) return;
+    if (maker_[clone.id] < 0 || reads_[clone.id] != 1 ||
+        !is_named(graph_.nodes()[size_t(maker_[clone.id])], "aten::clone"))
+      return;
     const Value* source = std::get_if<Value>(&graph_.nodes()[size_t(maker_[clone.id])].arguments[0]);
-    if (!source || *source != input || !lie_alike(clone, input) || last_read_of_storage_[graph_.meta(input).storage] > maker_[clone.id]) return;
-    for (Operand& argument : node.arguments) map_values(argument, [&](Value v) { return v == clone ? input : v; });
+    if (!source || *source != input || !lie_alike(clone, input) ||
+        last_read_of_storage_[graph_.meta(input).storage] > maker_[clone.id])
+      return;
+    for (Operand& argument : node.arguments)
+      map_values(argument, [&](Value v) { return v == clone ? input : v; });
     *write = {input, last};
     dropped_[copy_back] = dropped_[size_t(maker_[clone.id])] = true;
   }
 
-  bool lie_alike(Value a, Value b) const { return graph_.meta(a).sizes == graph_.meta(b).sizes && graph_.meta(a).strides == graph_.meta(b).strides; }
+  bool lie_alike(Value a, Value b) const {
+    return graph_.meta(a).sizes == graph_.meta(b).sizes && graph_.meta(a).strides == graph_.meta(b).strides;
+  }
 
   Graph& graph_;
   const std::vector<int32_t> reads_, maker_;
   std::vector<bool> dropped_;
-  std::unordered_map<int32_t, int32_t> last_read_of_storage_;   ///< the last node that reads it, copies back left out
+  /// the last node that reads it, copies back left out
+  std::unordered_map<int32_t, int32_t> last_read_of_storage_;
 };
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 namespace tandem {
 
-/// Rewrites clone, write, copy back into one write to the input itself wherever nothing reads the old contents in between; batch norm's running statistics are
-/// such a case. The result runs like the graph but is no functional graph any more.
+/// Rewrites clone, write, copy back into one write to the input itself wherever nothing reads the old
+/// contents in between; batch norm's running statistics are such a case. The result runs like the graph but
+/// is no functional graph any more.
 Graph write_inputs_directly(Graph graph);
 /// Whether a graph copies anything back, so that there is something to rewrite.
 bool copies_back(const Graph& graph);

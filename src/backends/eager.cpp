@@ -25,7 +25,7 @@ class EagerExecutable final : public Executable {
   }
 
   const Program program_;
-  const Graph graph_;                        ///< empty where there is an artifact
+  const Graph graph_;  ///< empty where there is an artifact
   const std::vector<uint8_t> artifact_;
 };
 
@@ -34,7 +34,9 @@ class EagerBackend final : public Backend {
   std::string name() const override { return "eager"; }
   std::string version() const override { return "1"; }
   bool draws_from_states() const override { return true; }
-  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<EagerExecutable>(graph); }
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
+    return std::make_shared<EagerExecutable>(graph);
+  }
   std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph,
                                    const CompileContext&) override {
     return std::make_shared<EagerExecutable>(graph, bytes);

@@ -11,6 +11,8 @@ inline std::vector<uint8_t> bytes_of(const Graph& graph) {
 }
 
 /// Throws Error unless the bytes are a graph that verifies.
-inline Graph graph_from(const std::vector<uint8_t>& bytes) { return decode_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()}); }
+inline Graph graph_from(const std::vector<uint8_t>& bytes) {
+  return decode_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
 
 }  // namespace tandem

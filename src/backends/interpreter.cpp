@@ -15,8 +15,12 @@ namespace tandem {
 class Program::Builder {
  public:
   Builder(const Graph& graph, Lifetime lifetime, Program& program)
-      : graph_(graph), keep_all_(lifetime == Lifetime::WholeRun), program_(program), last_read_(last_reads(graph)),
-        registers_(graph.value_count(), -1), constants_(graph.value_count()) {}
+      : graph_(graph),
+        keep_all_(lifetime == Lifetime::WholeRun),
+        program_(program),
+        last_read_(last_reads(graph)),
+        registers_(graph.value_count(), -1),
+        constants_(graph.value_count()) {}
 
   void build() {
     if (keep_all_) program_.register_count_ = graph_.value_count();
@@ -58,7 +62,8 @@ class Program::Builder {
     site.draws_on = drawn_on(graph_, node);
     site.state = slot(node.state);
     for (ArgumentSlot& argument : site.arguments)
-      if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator()) *constant = {};
+      if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator())
+        *constant = {};
   }
 
   ArgumentSlot bind_argument(const Operand& argument) {
@@ -83,16 +88,18 @@ class Program::Builder {
       slot.last = true;
     };
     for (auto argument = site.arguments.rbegin(); argument != site.arguments.rend(); ++argument) {
-      if (auto* single = std::get_if<TensorSlot>(&*argument)) mark(*single);
+      if (auto* single = std::get_if<TensorSlot>(&*argument))
+        mark(*single);
       else if (auto* list = std::get_if<std::vector<TensorSlot>>(&*argument))
         for (auto element = list->rbegin(); element != list->rend(); ++element) mark(*element);
     }
-    mark(site.state);                        // which is read before the arguments
+    mark(site.state);  // which is read before the arguments
   }
 
   void bind_write(CallSite& site, Value before, Value after) {
     if (constants_[before.id].defined())
-      throw Error("the call " + full_name(site.op) + " writes the constant " + graph_.name(before) + ", which all runs of the graph share; let it write a clone");
+      throw Error("the call " + full_name(site.op) + " writes the constant " + graph_.name(before) +
+                  ", which all runs of the graph share; let it write a clone");
     if (after == before) return;
     TensorSlot written = slot(before);
     if (int32_t index = define(after); index >= 0) site.writes.emplace_back(std::move(written), index);
@@ -110,7 +117,7 @@ class Program::Builder {
   int32_t define(Value v) {
     if (keep_all_) return registers_[v.id] = v.id;
     if (last_read_[v.id] == no_node) return -1;
-    if (registers_[v.id] >= 0) return registers_[v.id];          // a written argument that is also the call's result
+    if (registers_[v.id] >= 0) return registers_[v.id];  // a written argument that is also the call's result
     if (free_.empty()) {
       free_.push_back(int32_t(program_.register_count_++));
       value_in_.push_back(-1);
@@ -124,7 +131,8 @@ class Program::Builder {
   TensorSlot slot(Value v) {
     if (registers_[v.id] >= 0) return {registers_[v.id]};
     if (constants_[v.id].defined()) return {-1, false, constants_[v.id]};
-    throw Error("the graph reads " + graph_.name(v) + " before anything defines it; check it with Graph::verify");
+    throw Error("the graph reads " + graph_.name(v) +
+                " before anything defines it; check it with Graph::verify");
   }
 
   /// Behind the call, so that no result shares a register with an argument of its own call.
@@ -150,7 +158,7 @@ class Program::Builder {
   const bool keep_all_;
   Program& program_;
   std::vector<int32_t> last_read_;
-  std::vector<int32_t> registers_;           ///< of each value, -1 while it has none
+  std::vector<int32_t> registers_;  ///< of each value, -1 while it has none
   std::vector<at::Tensor> constants_;
   std::vector<int32_t> free_, value_in_;
 };
@@ -160,7 +168,8 @@ Program::Program(const Graph& graph, Lifetime lifetime) { Builder(graph, lifetim
 template <class After>
 Tensors Program::interpret(Tensors&& inputs, After&& after) const {
   if (inputs.size() != inputs_.size())
-    throw ContractError("the graph takes " + std::to_string(inputs_.size()) + " inputs and was given " + std::to_string(inputs.size()) + "; pass one tensor for each");
+    throw ContractError("the graph takes " + std::to_string(inputs_.size()) + " inputs and was given " +
+                        std::to_string(inputs.size()) + "; pass one tensor for each");
   c10::SmallVector<at::Tensor, 32> file(register_count_);
   at::Tensor* registers = file.data();
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -177,7 +186,8 @@ Tensors Program::interpret(Tensors&& inputs, After&& after) const {
   Tensors outputs;
   outputs.reserve(outputs_.size());
   // A constant is shared by all runs and the caller may write what it is given.
-  for (const TensorSlot& slot : outputs_) outputs.push_back(slot.bound.defined() ? slot.bound.clone() : slot.take(registers));
+  for (const TensorSlot& slot : outputs_)
+    outputs.push_back(slot.bound.defined() ? slot.bound.clone() : slot.take(registers));
   return outputs;
 }
 
@@ -185,7 +195,9 @@ Tensors Program::run(Tensors&& inputs) const {
   return interpret(std::move(inputs), [](size_t, const at::Tensor*) {});
 }
 
-Tensors Program::run(Tensors&& inputs, const std::function<void(size_t, const at::Tensor*)>& after) const { return interpret(std::move(inputs), after); }
+Tensors Program::run(Tensors&& inputs, const std::function<void(size_t, const at::Tensor*)>& after) const {
+  return interpret(std::move(inputs), after);
+}
 
 Tensors Graph::run(Tensors&& inputs) const { return Program(*this).run(std::move(inputs)); }
 

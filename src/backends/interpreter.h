@@ -7,8 +7,9 @@ namespace tandem {
 
 /// How long the interpreter holds on to a tensor.
 enum class Lifetime : uint8_t {
-  LastUse,                                   ///< freed where nothing reads it any more
-  WholeRun,                                  ///< register i is value i, and every node's results can be looked at after it ran
+  LastUse,  ///< freed where nothing reads it any more
+  /// register i is value i, and every node's results can be looked at after it ran
+  WholeRun,
 };
 
 /// A graph flattened into calls on a register file. Immutable: any number of threads may run it at once.
@@ -27,7 +28,7 @@ class Program {
   template <class After>
   Tensors interpret(Tensors&& inputs, After&& after) const;
 
-  std::vector<int32_t> inputs_;              ///< the register of each input, -1 for one that nothing reads
+  std::vector<int32_t> inputs_;  ///< the register of each input, -1 for one that nothing reads
   std::vector<TensorSlot> outputs_;
   std::vector<std::unique_ptr<Call>> calls_;
   size_t register_count_ = 0;

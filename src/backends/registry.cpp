@@ -6,7 +6,8 @@ namespace tandem {
 namespace {
 
 ByName<std::shared_ptr<Backend>>& known_backends() {
-  static ByName<std::shared_ptr<Backend>> known("backend", {{"eager", make_eager_backend()}, {"debug", make_debug_backend()}});
+  static ByName<std::shared_ptr<Backend>> known(
+      "backend", {{"eager", make_eager_backend()}, {"debug", make_debug_backend()}});
   return known;
 }
 
@@ -21,7 +22,9 @@ class Boxed final : public Executable {
 
 }  // namespace
 
-std::shared_ptr<Executable> Backend::load(const std::vector<uint8_t>&, const Graph&, const CompileContext&) { return nullptr; }
+std::shared_ptr<Executable> Backend::load(const std::vector<uint8_t>&, const Graph&, const CompileContext&) {
+  return nullptr;
+}
 
 void register_backend(std::shared_ptr<Backend> backend) {
   if (!backend) throw Error("register_backend was given no backend; pass a shared pointer to one");
@@ -37,7 +40,9 @@ std::vector<std::string> backends() {
   return names;
 }
 
-std::shared_ptr<Executable> boxed(std::function<Tensors(Tensors&&)> fn) { return std::make_shared<Boxed>(std::move(fn)); }
+std::shared_ptr<Executable> boxed(std::function<Tensors(Tensors&&)> fn) {
+  return std::make_shared<Boxed>(std::move(fn));
+}
 
 void reset_backends() {
   for (const auto& [name, backend] : known_backends().all()) backend->reset();

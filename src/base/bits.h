@@ -20,7 +20,9 @@ class Bits {
 
   void insert(size_t i) { words_[i / width] |= uint64_t(1) << (i % width); }
   bool has(size_t i) const { return (words_[i / width] >> (i % width)) & 1; }
-  bool empty() const { return std::all_of(words_.begin(), words_.end(), [](uint64_t word) { return word == 0; }); }
+  bool empty() const {
+    return std::all_of(words_.begin(), words_.end(), [](uint64_t word) { return word == 0; });
+  }
 
   // Of two sets that were made for the same size.
   Bits& operator|=(const Bits& other) {

@@ -49,7 +49,8 @@ void count(const char* name, uint64_t by) {
       counter.value += by;
       return;
     }
-  throw Error("There is no counter named \"" + std::string(name) + "\": add it to the table in counters.cpp.");
+  throw Error("There is no counter named \"" + std::string(name) +
+              "\": add it to the table in counters.cpp.");
 }
 
 void reset_counters() {

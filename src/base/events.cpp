@@ -30,7 +30,8 @@ struct EventsFile {
   }
 
   void give_up(const std::string& why) {
-    if (works.exchange(false)) warn("TANDEM_TRACE: " + path + " cannot be written (" + why + "); nothing more is written there");
+    if (works.exchange(false))
+      warn("TANDEM_TRACE: " + path + " cannot be written (" + why + "); nothing more is written there");
   }
 };
 
@@ -39,7 +40,9 @@ EventsFile& events_file() {
   return file;
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -47,13 +50,15 @@ bool writes_events() { return events_file().works; }
 
 void write_event(const char* event, const nlohmann::ordered_json& fields) {
   if (!writes_events()) return;
-  nlohmann::ordered_json line = {{"event", event}, {"time", now()}, {"process", getpid()}, {"thread", syscall(SYS_gettid)}};
+  nlohmann::ordered_json line = {
+      {"event", event}, {"time", now()}, {"process", getpid()}, {"thread", syscall(SYS_gettid)}};
   line.update(fields);
   // Names come from the user, who may write them in any encoding.
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   // One call appends all of it or, on a full disk, less.
   const ssize_t written = write(events_file().descriptor, text.data(), text.size());
-  if (written != ssize_t(text.size())) events_file().give_up(written < 0 ? std::strerror(errno) : "it is full");
+  if (written != ssize_t(text.size()))
+    events_file().give_up(written < 0 ? std::strerror(errno) : "it is full");
 }
 
 }  // namespace tandem

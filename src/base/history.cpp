@@ -54,9 +54,14 @@ bool looks_generated(const torch::autograd::Node& node) {
   const std::string name = node.name();
   const std::string_view suffix = "Backward", text = name;
   const size_t at = text.rfind(suffix);
-  auto all = [](std::string_view part, auto&& kind) { return std::all_of(part.begin(), part.end(), [&](unsigned char c) { return kind(c) != 0; }); };
-  return at != text.npos && at > 0 && std::isupper(static_cast<unsigned char>(text[0])) && at + suffix.size() < text.size() &&
-         all(text.substr(0, at), [](int c) { return std::isalpha(c); }) && all(text.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
+  auto all = [](std::string_view part, auto&& kind) {
+    return std::all_of(part.begin(), part.end(), [&](unsigned char c) { return kind(c) != 0; });
+  };
+  return at != text.npos && at > 0 && std::isupper(static_cast<unsigned char>(text[0])) &&
+         at + suffix.size() < text.size() &&
+         all(
+             text.substr(0, at), [](int c) { return std::isalpha(c); }) &&
+         all(text.substr(at + suffix.size()), [](int c) { return std::isdigit(c); });
 }
 
 }  // namespace
@@ -80,7 +85,8 @@ bool runs_own_code(torch::autograd::Node& node) {
 }
 
 bool has_hooks(torch::autograd::Node& node) {
-  return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() || node.tensor_post_acc_grad_hooks();
+  return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() ||
+         node.tensor_post_acc_grad_hooks();
 }
 
 }  // namespace tandem

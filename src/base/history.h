@@ -8,11 +8,12 @@
 
 namespace tandem {
 
-/// Every node that a backward of these tensors could reach, each once; they live as long as the tensors' graph does.
+/// Every node that a backward of these tensors could reach, each once; they live as long as the tensors'
+/// graph does.
 std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& tensors);
 
-/// The same in the order in which autograd goes through them: each node before those that it leads to, and of those that
-/// could come next the one that was made last.
+/// The same in the order in which autograd goes through them: each node before those that it leads to, and of
+/// those that could come next the one that was made last.
 std::vector<torch::autograd::Node*> nodes_in_order(const std::vector<at::Tensor>& tensors);
 
 /// Whether a node is libtorch's own, made by one of its operators, and no custom function's.
@@ -21,7 +22,8 @@ bool is_generated(const torch::autograd::Node& node);
 /// Whether code of the user's runs with a node: a custom function's, or hooks.
 bool runs_own_code(torch::autograd::Node& node);
 
-/// Whether somebody registered code that runs with the node: before it, behind it, or when it has added to a gradient.
+/// Whether somebody registered code that runs with the node: before it, behind it, or when it has added to a
+/// gradient.
 bool has_hooks(torch::autograd::Node& node);
 
 }  // namespace tandem

@@ -13,19 +13,24 @@ namespace tandem {
 
 namespace {
 
-constexpr std::string_view known_topics[] = {"all", "cache", "compile", "contract", "graphs", "joint", "signature", "trace"};
+constexpr std::string_view known_topics[] = {"all",    "cache", "compile",   "contract",
+                                             "graphs", "joint", "signature", "trace"};
 
 /// What TANDEM_LOGS asked for. A level without topics means every topic, as does the topic "all".
 struct Listening {
   std::set<std::string, std::less<>> topics;
   spdlog::level::level_enum level = spdlog::level::info;
   bool every_topic = false;
-  std::string unknown;                       ///< words that are neither topics nor levels
+  std::string unknown;  ///< words that are neither topics nor levels
 
-  bool hears(const char* topic, spdlog::level::level_enum at) const { return level <= at && (every_topic || topics.contains(topic)); }
+  bool hears(const char* topic, spdlog::level::level_enum at) const {
+    return level <= at && (every_topic || topics.contains(topic));
+  }
 };
 
-bool is_level(const std::string& word) { return word == "off" || spdlog::level::from_str(word) != spdlog::level::off; }
+bool is_level(const std::string& word) {
+  return word == "off" || spdlog::level::from_str(word) != spdlog::level::off;
+}
 
 Listening parse_listening(const char* setting) {
   Listening listening;
@@ -37,7 +42,8 @@ Listening parse_listening(const char* setting) {
       listening.level = spdlog::level::from_str(word);
       names_level = true;
     } else if (!word.empty()) {
-      if (std::find(std::begin(known_topics), std::end(known_topics), word) == std::end(known_topics)) listening.unknown += " " + word;
+      if (std::find(std::begin(known_topics), std::end(known_topics), word) == std::end(known_topics))
+        listening.unknown += " " + word;
       listening.topics.insert(word);
     }
   }
@@ -67,7 +73,10 @@ bool tell_unknown_words() {
   if (listening().unknown.empty()) return false;
   std::string topics;
   for (std::string_view topic : known_topics) topics += (topics.empty() ? "" : ", ") + std::string(topic);
-  logger().warn("warning: TANDEM_LOGS has words that mean nothing:{}; topics are {}, and levels debug, info, warning, error, off", listening().unknown, topics);
+  logger().warn(
+      "warning: TANDEM_LOGS has words that mean nothing:{}; topics are {}, and levels debug, info, warning, "
+      "error, off",
+      listening().unknown, topics);
   return true;
 }
 

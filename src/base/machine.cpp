@@ -17,17 +17,25 @@ namespace {
 
 // ---- the processor
 
-/// Lines of /proc/cpuinfo that name the model, on the architectures that write them; clock rates, microcode and numbers of cores are no part of it.
-constexpr std::string_view model_lines[] = {"vendor_id", "cpu family", "model", "model name", "CPU implementer", "CPU architecture", "CPU variant", "CPU part"};
+/// Lines of /proc/cpuinfo that name the model, on the architectures that write them; clock rates, microcode
+/// and numbers of cores are no part of it.
+constexpr std::string_view model_lines[] = {"vendor_id",   "cpu family",      "model",
+                                            "model name",  "CPU implementer", "CPU architecture",
+                                            "CPU variant", "CPU part"};
 
-/// Flags of x86 that are instruction sets; the others tell of the kernel, of mitigations and of virtual machines.
-constexpr std::string_view instruction_sets[] = {"sse", "ssse", "avx", "fma", "f16c", "bmi", "amx", "popcnt", "abm", "movbe", "aes", "pclmul", "vaes", "vpclmul", "gfni", "sha_ni", "adx"};
+/// Flags of x86 that are instruction sets; the others tell of the kernel, of mitigations and of virtual
+/// machines.
+constexpr std::string_view instruction_sets[] = {"sse",  "ssse",    "avx",  "fma",    "f16c", "bmi",
+                                                 "amx",  "popcnt",  "abm",  "movbe",  "aes",  "pclmul",
+                                                 "vaes", "vpclmul", "gfni", "sha_ni", "adx"};
 
 std::string instruction_sets_among(const std::string& flags) {
   std::vector<std::string> found;
   std::istringstream words(flags);
   for (std::string word; words >> word;)
-    if (std::any_of(std::begin(instruction_sets), std::end(instruction_sets), [&](std::string_view set) { return word.starts_with(set); })) found.push_back(word);
+    if (std::any_of(std::begin(instruction_sets), std::end(instruction_sets),
+                    [&](std::string_view set) { return word.starts_with(set); }))
+      found.push_back(word);
   std::sort(found.begin(), found.end());
   std::string joined;
   for (const std::string& word : found) joined += ' ' + word;
@@ -40,8 +48,10 @@ std::string read_cpu() {
   // The first processor speaks for all.
   for (std::string line; std::getline(processors, line) && !line.empty();) {
     const size_t colon = std::min(line.find(':'), line.size());
-    const std::string name = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1), value = line.substr(std::min(colon + 1, line.size()));
-    if (std::find(std::begin(model_lines), std::end(model_lines), name) != std::end(model_lines)) text += name + ':' + value + '\n';
+    const std::string name = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1),
+                      value = line.substr(std::min(colon + 1, line.size()));
+    if (std::find(std::begin(model_lines), std::end(model_lines), name) != std::end(model_lines))
+      text += name + ':' + value + '\n';
     if (name == "Features") text += "features:" + value + '\n';
     if (name == "flags") text += "features:" + instruction_sets_among(value) + '\n';
   }
@@ -50,10 +60,10 @@ std::string read_cpu() {
 
 // ---- build ids
 
-constexpr uint32_t gnu_build_id = 3;   ///< NT_GNU_BUILD_ID
+constexpr uint32_t gnu_build_id = 3;  ///< NT_GNU_BUILD_ID
 
 struct LoadedObject {
-  uintptr_t address;                         ///< which object is asked for: the one that this lies in
+  uintptr_t address;  ///< which object is asked for: the one that this lies in
   std::string build_id;
 };
 
@@ -94,7 +104,9 @@ int look_at(dl_phdr_info* object, size_t, void* wanted) {
   if (!contains(*object, asked.address)) return 0;
   for (int i = 0; i < object->dlpi_phnum && asked.build_id.empty(); ++i) {
     const auto& segment = object->dlpi_phdr[i];
-    if (segment.p_type == PT_NOTE) asked.build_id = build_id_in(reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
+    if (segment.p_type == PT_NOTE)
+      asked.build_id =
+          build_id_in(reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr), segment.p_memsz);
   }
   return 1;
 }
@@ -142,7 +154,8 @@ std::string gpu_identity(int index) {
     read_attribute(&minor, minor_capability, device);
   }
   dlclose(driver);
-  return std::string(name) + ", compute capability " + std::to_string(major) + '.' + std::to_string(minor) + '\n';
+  return std::string(name) + ", compute capability " + std::to_string(major) + '.' + std::to_string(minor) +
+         '\n';
 }
 
 const std::string& libtorch_identity() {

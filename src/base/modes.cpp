@@ -9,10 +9,20 @@ namespace tandem {
 namespace {
 
 /// The bits of Modes::switches, from the highest.
-constexpr const char* switch_names[] = {
-    "grad mode", "inference mode", "autocast on the CPU", "autocast on CUDA", "deterministic algorithms",
-    "flash attention", "memory-efficient attention", "math attention", "cuDNN attention", "oneDNN", "cuDNN",
-    "deterministic algorithms only warn", "deterministic fill", "reduced reductions in math attention"};
+constexpr const char* switch_names[] = {"grad mode",
+                                        "inference mode",
+                                        "autocast on the CPU",
+                                        "autocast on CUDA",
+                                        "deterministic algorithms",
+                                        "flash attention",
+                                        "memory-efficient attention",
+                                        "math attention",
+                                        "cuDNN attention",
+                                        "oneDNN",
+                                        "cuDNN",
+                                        "deterministic algorithms only warn",
+                                        "deterministic fill",
+                                        "reduced reductions in math attention"};
 
 /// What kernels ask for besides, each below 1 << arithmetic_bits.
 struct Arithmetic {
@@ -57,10 +67,18 @@ Modes Modes::now(bool with_arithmetic) {
   Modes modes;
   auto& context = at::globalContext();
   bool cpu = at::autocast::is_autocast_enabled(at::kCPU), cuda = at::autocast::is_autocast_enabled(at::kCUDA);
-  const bool switches[] = {c10::GradMode::is_enabled(), c10::InferenceMode::is_enabled(), cpu, cuda, context.deterministicAlgorithms(),
-                           context.userEnabledFlashSDP(), context.userEnabledMemEfficientSDP(), context.userEnabledMathSDP(),
-                           context.userEnabledCuDNNSDP(), context.userEnabledMkldnn(),
-                           context.userEnabledCuDNN(), context.deterministicAlgorithmsWarnOnly(),
+  const bool switches[] = {c10::GradMode::is_enabled(),
+                           c10::InferenceMode::is_enabled(),
+                           cpu,
+                           cuda,
+                           context.deterministicAlgorithms(),
+                           context.userEnabledFlashSDP(),
+                           context.userEnabledMemEfficientSDP(),
+                           context.userEnabledMathSDP(),
+                           context.userEnabledCuDNNSDP(),
+                           context.userEnabledMkldnn(),
+                           context.userEnabledCuDNN(),
+                           context.deterministicAlgorithmsWarnOnly(),
                            context.deterministicFillUninitializedMemory(),
                            context.allowFP16BF16ReductionMathSDP()};
   static_assert(std::size(switches) == std::size(switch_names));
@@ -77,7 +95,8 @@ Modes Modes::now(bool with_arithmetic) {
 std::string Modes::to_string() const {
   std::string text;
   for (size_t i = 0; i < std::size(switch_names); ++i)
-    text += std::string(switch_names[i]) + (switches >> (std::size(switch_names) - 1 - i) & 1 ? ": on\n" : ": off\n");
+    text += std::string(switch_names[i]) +
+            (switches >> (std::size(switch_names) - 1 - i) & 1 ? ": on\n" : ": off\n");
   text += std::string("default dtype: ") + c10::toString(default_dtype) + '\n';
   text += std::string("autocast dtypes: ") + c10::toString(autocast_cpu) + " on the CPU, ";
   text += std::string(c10::toString(autocast_cuda)) + " on CUDA\n";

@@ -11,7 +11,8 @@ namespace tandem {
 
 /// The modes of a thread that change what a program records, and those that change how it is computed.
 struct Modes {
-  uint64_t switches = 0;                     ///< grad mode, inference mode, autocast, determinism, attention kernels: a bit each
+  /// grad mode, inference mode, autocast, determinism, attention kernels: a bit each
+  uint64_t switches = 0;
   c10::ScalarType default_dtype = c10::kFloat, autocast_cpu = c10::kFloat, autocast_cuda = c10::kFloat;
   /// Precision of float32, reductions of half precision and the like, a few bits each. libtorch's kernels ask
   /// for them when they run; code of other makers may have them built in, and only for that are they read.

@@ -10,7 +10,8 @@ struct RunEagerly : UnsupportedError {
   using UnsupportedError::UnsupportedError;
 };
 
-/// Thrown where a program changes something of its own that compiled code would not change again; what does so once may not do it the next time.
+/// Thrown where a program changes something of its own that compiled code would not change again; what does
+/// so once may not do it the next time.
 struct KeepsState : RunEagerly {
   using RunEagerly::RunEagerly;
 };

@@ -9,14 +9,20 @@ namespace {
 
 /// Whoever looks after the folder may do so while the cache is off.
 LocalStore folder_of(const CacheOptions& settled) {
-  if (!settled.local) throw Error("CacheOptions::local is false, so there is no folder; leave it true, or name none of the folder's functions");
+  if (!settled.local)
+    throw Error(
+        "CacheOptions::local is false, so there is no folder; leave it true, or name none of the folder's "
+        "functions");
   return LocalStore(settled.directory, settled.signing_key, settled.max_bytes);
 }
 
 /// What a store would find out at its next use is said here, before anything is put.
 void check_contents(const BundleItem& item, const std::filesystem::path& path) {
-  const bool fits = item.kind == Kind::Artifact ? sha256(item.payload) == item.name : key_of(decode(item.payload).components) == item.name;
-  if (!fits) throw Error("the bundle " + path.string() + " holds something else under the name " + item.name + " than what has that name; export it anew");
+  const bool fits = item.kind == Kind::Artifact ? sha256(item.payload) == item.name
+                                                : key_of(decode(item.payload).components) == item.name;
+  if (!fits)
+    throw Error("the bundle " + path.string() + " holds something else under the name " + item.name +
+                " than what has that name; export it anew");
 }
 
 void add_items(std::map<std::pair<Kind, std::string>, BundleItem>& items, Levels& levels) {
@@ -26,7 +32,8 @@ void add_items(std::map<std::pair<Kind, std::string>, BundleItem>& items, Levels
   }
 }
 
-void write_items(const std::filesystem::path& path, std::map<std::pair<Kind, std::string>, BundleItem> items, const std::string& signing_key) {
+void write_items(const std::filesystem::path& path, std::map<std::pair<Kind, std::string>, BundleItem> items,
+                 const std::string& signing_key) {
   std::vector<BundleItem> list;
   for (auto& [place, item] : items) list.push_back(std::move(item));
   write_bundle(path, list, signing_key);

@@ -19,8 +19,9 @@ namespace tandem::cache {
 
 namespace {
 
-// The file: magic, length of the index, index, members. The index is a frame of lines "<kind> <name> <bytes> <sha256 of the frame>", one for each member; members are frames.
-// The index names the very frames, so that none can be exchanged for another that is signed as well.
+// The file: magic, length of the index, index, members. The index is a frame of lines "<kind> <name> <bytes>
+// <sha256 of the frame>", one for each member; members are frames. The index names the very frames, so that
+// none can be exchanged for another that is signed as well.
 constexpr std::string_view magic = "\x89TANDEM-BUNDLE\r\n";
 constexpr const char* index_name = "bundle";
 constexpr size_t largest_index = size_t(64) << 20;
@@ -28,15 +29,18 @@ constexpr std::string_view kind_names[] = {"entry", "artifact"};
 static_assert(std::endian::native == std::endian::little, "the length is written as it lies in memory");
 
 bool is_hex(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& complaint) {
-  throw Error("The bundle " + path.string() + " " + complaint + "; export it again where it comes from, with the signing key that is used here.");
+  throw Error("The bundle " + path.string() + " " + complaint +
+              "; export it again where it comes from, with the signing key that is used here.");
 }
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& path) {
-  throw Error("The bundle " + path.string() + " cannot be written (" + reason() + "); make room or give permission, or name another file.");
+  throw Error("The bundle " + path.string() + " cannot be written (" + reason() +
+              "); make room or give permission, or name another file.");
 }
 
 struct Member {
@@ -47,7 +51,8 @@ struct Member {
 };
 
 std::string index_line(const Member& member) {
-  return std::string(kind_names[size_t(member.kind)]) + " " + member.name + " " + std::to_string(member.bytes) + " " + member.digest + "\n";
+  return std::string(kind_names[size_t(member.kind)]) + " " + member.name + " " +
+         std::to_string(member.bytes) + " " + member.digest + "\n";
 }
 
 /// Up to the separator, which goes too; nothing when it is missing.
@@ -60,14 +65,18 @@ std::optional<std::string_view> take_until(std::string_view& text, char separato
 }
 
 std::optional<Member> take_member(std::string_view& text) {
-  std::optional<std::string_view> digest = take_until(text, '\n');  // what is left of the line once the other words are taken
+  // what is left of the line once the other words are taken
+  std::optional<std::string_view> digest = take_until(text, '\n');
   if (!digest) return std::nullopt;
-  const auto kind = take_until(*digest, ' '), name = take_until(*digest, ' '), bytes = take_until(*digest, ' ');
+  const auto kind = take_until(*digest, ' '), name = take_until(*digest, ' '),
+             bytes = take_until(*digest, ' ');
   if (!kind || !name || !bytes) return std::nullopt;
   const auto known = std::ranges::find(kind_names, *kind);
   uint64_t size = 0;
   const auto [end, error] = std::from_chars(bytes->data(), bytes->data() + bytes->size(), size);
-  if (known == std::end(kind_names) || !is_hex(*name) || error != std::errc() || end != bytes->data() + bytes->size() || !is_hex(*digest)) return std::nullopt;
+  if (known == std::end(kind_names) || !is_hex(*name) || error != std::errc() ||
+      end != bytes->data() + bytes->size() || !is_hex(*digest))
+    return std::nullopt;
   return Member{Kind(known - kind_names), std::string(*name), size, std::string(*digest)};
 }
 
@@ -78,7 +87,8 @@ class NewBundle {
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != sizeof random) fail_to_write(path_);
     temporary_ += ".temporary." + std::to_string(random);
-    file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    file_ =
+        Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
     if (!file_) fail_to_write(path_);
   }
   ~NewBundle() {
@@ -108,10 +118,14 @@ class NewBundle {
 /// Reads on from where it stopped, and never more than the file has.
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
-    struct stat status {};
-    if (!file_ || fstat(file_.get(), &status) != 0) throw Error("The bundle " + path_.string() + " cannot be opened (" + reason() + "); check its name and that you may read it.");
-    if (!S_ISREG(status.st_mode)) throw Error("The bundle " + path_.string() + " is no file; name the file that was exported.");
+  explicit Reader(const std::filesystem::path& path)
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+    struct stat status{};
+    if (!file_ || fstat(file_.get(), &status) != 0)
+      throw Error("The bundle " + path_.string() + " cannot be opened (" + reason() +
+                  "); check its name and that you may read it.");
+    if (!S_ISREG(status.st_mode))
+      throw Error("The bundle " + path_.string() + " is no file; name the file that was exported.");
     left_ = uint64_t(status.st_size);
   }
 
@@ -122,7 +136,8 @@ class Reader {
     for (size_t done = 0; done < bytes.size();) {
       const ssize_t count = ::read(file_.get(), bytes.data() + done, bytes.size() - done);
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw Error("The bundle " + path_.string() + " cannot be read (" + reason() + "); check its disk.");
+      if (count < 0)
+        throw Error("The bundle " + path_.string() + " cannot be read (" + reason() + "); check its disk.");
       if (count == 0) refuse(path_, "was cut short while it was being read");
       done += size_t(count);
     }
@@ -136,10 +151,12 @@ class Reader {
   uint64_t left_ = 0;
 };
 
-std::string take_payload(Reader& reader, const std::filesystem::path& path, std::string_view signing_key, size_t largest, const Member& member) {
+std::string take_payload(Reader& reader, const std::filesystem::path& path, std::string_view signing_key,
+                         size_t largest, const Member& member) {
   const std::string frame = reader.take(member.bytes);
   const auto refuse_member = [&](const std::string& complaint) {
-    refuse(path, "has " + std::string(kind_names[size_t(member.kind)]) + " " + member.name + ", which " + complaint);
+    refuse(path, "has " + std::string(kind_names[size_t(member.kind)]) + " " + member.name + ", which " +
+                     complaint);
   };
   if (sha256(frame) != member.digest) refuse_member("does not match the index");
   Opened opened = open(member.kind, member.name, frame, signing_key, largest);
@@ -147,8 +164,10 @@ std::string take_payload(Reader& reader, const std::filesystem::path& path, std:
   return std::move(opened.payload);
 }
 
-std::vector<Member> take_index(Reader& reader, const std::filesystem::path& path, std::string_view signing_key) {
-  if (reader.left() < magic.size() || reader.take(magic.size()) != magic) refuse(path, "does not begin as a bundle does");
+std::vector<Member> take_index(Reader& reader, const std::filesystem::path& path,
+                               std::string_view signing_key) {
+  if (reader.left() < magic.size() || reader.take(magic.size()) != magic)
+    refuse(path, "does not begin as a bundle does");
   uint64_t size = 0;
   std::memcpy(&size, reader.take(sizeof size).data(), sizeof size);
   if (size > largest_index) refuse(path, "declares an index of " + std::to_string(size) + " bytes");
@@ -170,15 +189,19 @@ std::vector<Member> take_index(Reader& reader, const std::filesystem::path& path
 
 }  // namespace
 
-void write_bundle(const std::filesystem::path& path, const std::vector<BundleItem>& items, std::string_view signing_key) {
+void write_bundle(const std::filesystem::path& path, const std::vector<BundleItem>& items,
+                  std::string_view signing_key) {
   std::string index;
   std::vector<std::string> frames;
   for (const auto& [kind, name, payload] : items) {
-    if (!is_hex(name)) throw Error("An item of a bundle is named \"" + name + "\"; names are lower-case hexadecimal digits.");
+    if (!is_hex(name))
+      throw Error("An item of a bundle is named \"" + name + "\"; names are lower-case hexadecimal digits.");
     const std::string& frame = frames.emplace_back(seal(kind, name, payload, signing_key));
     index += index_line({kind, name, frame.size(), sha256(frame)});
   }
-  if (index.size() > largest_index) throw Error("A bundle of " + std::to_string(items.size()) + " items has too many to be read again; export fewer at a time.");
+  if (index.size() > largest_index)
+    throw Error("A bundle of " + std::to_string(items.size()) +
+                " items has too many to be read again; export fewer at a time.");
   const std::string sealed_index = seal(Kind::Entry, index_name, index, signing_key);
   const uint64_t size = sealed_index.size();
 
@@ -190,7 +213,8 @@ void write_bundle(const std::filesystem::path& path, const std::vector<BundleIte
   file.keep();
 }
 
-std::vector<BundleItem> read_bundle(const std::filesystem::path& path, std::string_view signing_key, size_t largest) {
+std::vector<BundleItem> read_bundle(const std::filesystem::path& path, std::string_view signing_key,
+                                    size_t largest) {
   Reader reader(path);
   std::vector<BundleItem> items;
   for (const Member& member : take_index(reader, path, signing_key)) {

@@ -14,11 +14,13 @@ namespace {
 [[noreturn]] void fail(const Folder& root) {
   const std::string why = reason();
   throw Error("The cache folder " + root.path.string() + " cannot be locked (" + why +
-              "), so nothing can be removed from it; give permission, or set CacheOptions::directory to another folder.");
+              "), so nothing can be removed from it; give permission, or set CacheOptions::directory to "
+              "another folder.");
 }
 
 Descriptor open_lock(const Folder& root) {
-  Descriptor lock(openat(root.descriptor.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  Descriptor lock(
+      openat(root.descriptor.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!lock) fail(root);
   return lock;
 }
@@ -47,7 +49,8 @@ uint64_t total_bytes(const std::vector<StoredFile>& files) {
 }
 
 std::vector<StoredFile> least_recently_used(std::vector<StoredFile> files, uint64_t most) {
-  std::sort(files.begin(), files.end(), [](const StoredFile& a, const StoredFile& b) { return a.last_use < b.last_use; });
+  std::sort(files.begin(), files.end(),
+            [](const StoredFile& a, const StoredFile& b) { return a.last_use < b.last_use; });
   uint64_t total = total_bytes(files);
   size_t count = 0;
   for (; total > most; ++count) total -= files[count].bytes;

@@ -5,7 +5,8 @@
 
 namespace tandem::cache {
 
-/// Held by the one process that removes files from a store; nobody who reads or writes asks for it. Goes with its owner, also when that dies.
+/// Held by the one process that removes files from a store; nobody who reads or writes asks for it. Goes with
+/// its owner, also when that dies.
 std::optional<Descriptor> try_lock_removal(const Folder& root);
 Descriptor lock_removal(const Folder& root);
 

@@ -24,20 +24,23 @@ constexpr std::chrono::hours kLongestWrite{1};
               "); make room or give permission, or set CacheOptions::directory to another folder.");
 }
 
-// Numbers of processes mean something on one machine, until it starts again, and in one container; this names that place.
+// Numbers of processes mean something on one machine, until it starts again, and in one container; this names
+// that place.
 const std::string& place_of_processes() {
   static const std::string place = [] {
     std::string boot, container(64, 0);
     std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
     const ssize_t size = readlink("/proc/self/ns/pid", container.data(), container.size());
-    return boot.empty() || size <= 0 ? std::string() : sha256(boot + container.substr(0, size_t(size))).substr(0, 16);
+    return boot.empty() || size <= 0 ? std::string()
+                                     : sha256(boot + container.substr(0, size_t(size))).substr(0, 16);
   }();
   return place;
 }
 
 std::string temporary_name() {
   uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random) random = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count());
+  if (getrandom(&random, sizeof random, 0) != sizeof random)
+    random = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count());
   return kTemporary + std::to_string(getpid()) + "." + std::to_string(random) + "." + place_of_processes();
 }
 
@@ -47,7 +50,10 @@ bool is_alive(pid_t process) { return kill(process, 0) == 0 || errno != ESRCH; }
 class Temporary {
  public:
   Temporary(const Folder& folder, const std::string& name)
-      : folder_(folder), name_(name), temporary_(temporary_name()), file_(openat(folder.descriptor.get(), temporary_.c_str(), kNew, S_IRUSR | S_IWUSR)) {
+      : folder_(folder),
+        name_(name),
+        temporary_(temporary_name()),
+        file_(openat(folder.descriptor.get(), temporary_.c_str(), kNew, S_IRUSR | S_IWUSR)) {
     if (!file_) fail(folder_, name_, "made");
   }
   ~Temporary() {
@@ -63,12 +69,14 @@ class Temporary {
     }
   }
 
-  // The folder itself is not flushed: when the machine stops, the cache may lose a file but not have half of one.
+  // The folder itself is not flushed: when the machine stops, the cache may lose a file but not have half of
+  // one.
   void keep() {
     mark_as_used(file_);
     if (fsync(file_.get()) != 0) fail(folder_, name_, "flushed");
     const int folder = folder_.descriptor.get();
-    if (renameat(folder, temporary_.c_str(), folder, name_.c_str()) != 0) fail(folder_, name_, "put in its place");
+    if (renameat(folder, temporary_.c_str(), folder, name_.c_str()) != 0)
+      fail(folder_, name_, "put in its place");
     is_kept_ = true;
   }
 
@@ -86,11 +94,15 @@ class Temporary {
 
 std::optional<struct stat> look_at(const Folder& folder, const std::string& name) {
   struct stat status;
-  if (fstatat(folder.descriptor.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  if (fstatat(folder.descriptor.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISREG(status.st_mode))
+    return std::nullopt;
   return status;
 }
 
-Time last_use(const struct stat& status) { return Time(std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec)); }
+Time last_use(const struct stat& status) {
+  return Time(std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec));
+}
 
 bool remove_file(const Folder& folder, const std::string& name) {
   if (unlinkat(folder.descriptor.get(), name.c_str(), 0) == 0) return true;
@@ -106,7 +118,8 @@ void discard(const Folder& folder, const std::string& name, const Descriptor& fi
 }
 
 Descriptor open_file(const Folder& folder, const std::string& name) {
-  return Descriptor(openat(folder.descriptor.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return Descriptor(
+      openat(folder.descriptor.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
 std::optional<std::string> read_all(const Descriptor& file) {

@@ -20,15 +20,17 @@ bool remove_file(const Folder& folder, const std::string& name);
 /// Removes the file if it is still the one that is open and if that is allowed.
 void discard(const Folder& folder, const std::string& name, const Descriptor& file);
 
-/// Opens for reading, without following a link and without waiting for whoever might be at its other end; empty, and errno says why, when it cannot.
+/// Opens for reading, without following a link and without waiting for whoever might be at its other end;
+/// empty, and errno says why, when it cannot.
 Descriptor open_file(const Folder& folder, const std::string& name);
 /// All bytes of a regular file; nothing, and errno says why, when they cannot be read.
 std::optional<std::string> read_all(const Descriptor& file);
-/// Notes that the file was used now, finely enough to order two uses; nothing happens where that is not allowed.
+/// Notes that the file was used now, finely enough to order two uses; nothing happens where that is not
+/// allowed.
 void mark_as_used(const Descriptor& file);
 
-/// The file of the name has these bytes afterwards, or (Error) what it had before: they are written beside it, flushed and renamed.
-/// A writer that dies leaves a temporary file behind.
+/// The file of the name has these bytes afterwards, or (Error) what it had before: they are written beside
+/// it, flushed and renamed. A writer that dies leaves a temporary file behind.
 void write_file(const Folder& folder, const std::string& name, const std::string& bytes);
 /// Whether this is the name of a temporary file that nobody writes to any more.
 bool is_abandoned(const Folder& folder, const std::string& name);

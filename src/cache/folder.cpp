@@ -17,17 +17,24 @@ namespace {
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr const char* kElsewhere = ", or set CacheOptions::directory to another folder.";
 
-bool belongs_to_user_or_root(const struct stat& status) { return status.st_uid == geteuid() || status.st_uid == 0; }
+bool belongs_to_user_or_root(const struct stat& status) {
+  return status.st_uid == geteuid() || status.st_uid == 0;
+}
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& complaint, const std::string& remedy) {
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& complaint,
+                         const std::string& remedy) {
   throw Error("The cache folder " + path.string() + " " + complaint + "; " + remedy + kElsewhere);
 }
 
 Folder checked(Descriptor descriptor, std::filesystem::path path) {
   struct stat status;
-  if (fstat(descriptor.get(), &status) != 0) refuse(path, "cannot be looked at (" + reason() + ")", "make it accessible");
-  if (!belongs_to_user_or_root(status)) refuse(path, "belongs to user " + std::to_string(status.st_uid) + ", who is neither you nor root", "make it yours");
-  if (status.st_mode & (S_IWGRP | S_IWOTH)) refuse(path, "may be written to by others", "take that away with `chmod go-w`");
+  if (fstat(descriptor.get(), &status) != 0)
+    refuse(path, "cannot be looked at (" + reason() + ")", "make it accessible");
+  if (!belongs_to_user_or_root(status))
+    refuse(path, "belongs to user " + std::to_string(status.st_uid) + ", who is neither you nor root",
+           "make it yours");
+  if (status.st_mode & (S_IWGRP | S_IWOTH))
+    refuse(path, "may be written to by others", "take that away with `chmod go-w`");
   return {std::move(descriptor), std::move(path)};
 }
 
@@ -41,7 +48,10 @@ std::optional<Folder> opened(int number, const std::filesystem::path& path) {
 void check_link(const std::filesystem::path& path) {
   struct stat status;
   if (lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && !belongs_to_user_or_root(status)) {
-    refuse(path, "is a link that belongs to user " + std::to_string(status.st_uid) + ", who is neither you nor root", "make it yours");
+    refuse(
+        path,
+        "is a link that belongs to user " + std::to_string(status.st_uid) + ", who is neither you nor root",
+        "make it yours");
   }
 }
 

@@ -31,11 +31,12 @@ class Descriptor {
 /// An open folder: what happens to its path later does not lead us elsewhere.
 struct Folder {
   Descriptor descriptor;
-  std::filesystem::path path;                ///< for messages
+  std::filesystem::path path;  ///< for messages
 };
 
-/// Each throws Error when the folder is not one, may be written to by others, or belongs to neither the user nor root. "find" gives nothing when it is absent; "make" makes it,
-/// and what leads to it, for the user alone. In a folder, links are not followed.
+/// Each throws Error when the folder is not one, may be written to by others, or belongs to neither the user
+/// nor root. "find" gives nothing when it is absent; "make" makes it, and what leads to it, for the user
+/// alone. In a folder, links are not followed.
 std::optional<Folder> find_folder(const std::filesystem::path& path);
 std::optional<Folder> find_folder(const Folder& parent, const std::string& name);
 Folder make_folder(const std::filesystem::path& path);

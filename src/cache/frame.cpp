@@ -45,27 +45,34 @@ struct Refused {
 std::string sign(std::string_view bytes, std::string_view key) {
   std::string result(kDigest, 0);
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
-  if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(), reinterpret_cast<unsigned char*>(result.data()), nullptr)) {
+  if (!HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(),
+            reinterpret_cast<unsigned char*>(result.data()), nullptr)) {
     throw Error("OpenSSL could not compute an HMAC-SHA-256; check its configuration.");
   }
   return result;
 }
 
-bool equal_in_constant_time(std::string_view a, std::string_view b) { return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0; }
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
 
 #ifdef TANDEM_HAVE_ZSTD
 
 std::string compress(std::string_view payload) {
   std::string stored(ZSTD_compressBound(payload.size()), 0);
-  const size_t size = ZSTD_compress(stored.data(), stored.size(), payload.data(), payload.size(), ZSTD_CLEVEL_DEFAULT);
-  if (ZSTD_isError(size)) throw Error(std::string("zstd could not compress a cache entry: ") + ZSTD_getErrorName(size) + ".");
+  const size_t size =
+      ZSTD_compress(stored.data(), stored.size(), payload.data(), payload.size(), ZSTD_CLEVEL_DEFAULT);
+  if (ZSTD_isError(size))
+    throw Error(std::string("zstd could not compress a cache entry: ") + ZSTD_getErrorName(size) + ".");
   stored.resize(size);
   return stored;
 }
 
-// In a stream, so that a size that was declared too large costs nothing: the room grows with what really comes out.
+// In a stream, so that a size that was declared too large costs nothing: the room grows with what really
+// comes out.
 std::string decompress(std::string_view stored, size_t size) {
-  const std::unique_ptr<ZSTD_DStream, size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(), ZSTD_freeDStream);
+  const std::unique_ptr<ZSTD_DStream, size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(),
+                                                                        ZSTD_freeDStream);
   if (!stream) throw std::bad_alloc();
   std::string payload(std::min(size, std::max<size_t>(16 * stored.size(), 1 << 16)), 0);
   ZSTD_inBuffer in{stored.data(), stored.size(), 0};
@@ -75,7 +82,8 @@ std::string decompress(std::string_view stored, size_t size) {
     ZSTD_outBuffer out{payload.data(), payload.size(), written};
     const size_t read = in.pos;
     rest = ZSTD_decompressStream(stream.get(), &out, &in);
-    if (ZSTD_isError(rest)) throw Refused{std::string("cannot be decompressed (") + ZSTD_getErrorName(rest) + ")"};
+    if (ZSTD_isError(rest))
+      throw Refused{std::string("cannot be decompressed (") + ZSTD_getErrorName(rest) + ")"};
     const bool is_stuck = rest != 0 && out.pos == written && in.pos == read;
     if (is_stuck) throw Refused{"does not have the size that it declares"};
     written = out.pos;
@@ -89,7 +97,9 @@ std::string decompress(std::string_view stored, size_t size) {
 std::string compress(std::string_view payload) { return std::string(payload); }
 
 std::string decompress(std::string_view, size_t) {
-  throw Refused{"is compressed with zstd, which this build of Tandem was made without; build it where libzstd is installed"};
+  throw Refused{
+      "is compressed with zstd, which this build of Tandem was made without; build it where libzstd is "
+      "installed"};
 }
 
 #endif
@@ -103,11 +113,13 @@ std::string_view take(std::string_view& rest, uint64_t size) {
 
 // Another version may lay out all that follows in another way, so it is looked at before anything else.
 Header read_header(std::string_view& rest) {
-  if (!rest.starts_with(std::string_view(kMagic, sizeof kMagic))) throw Refused{"does not begin as Tandem's files do"};
+  if (!rest.starts_with(std::string_view(kMagic, sizeof kMagic)))
+    throw Refused{"does not begin as Tandem's files do"};
   Header header;
   std::memcpy(&header, take(rest, sizeof header).data(), sizeof header);
   if (header.version != format_version) {
-    throw Refused{"has format version " + std::to_string(header.version) + ", and this build of Tandem reads version " + std::to_string(format_version)};
+    throw Refused{"has format version " + std::to_string(header.version) +
+                  ", and this build of Tandem reads version " + std::to_string(format_version)};
   }
   return header;
 }
@@ -133,19 +145,25 @@ void check_whole(const Frame& frame) {
 void check_signature(const Frame& frame, std::string_view key) {
   if (key.empty()) return;
   if (frame.signature.empty()) throw Refused{"is not signed, and there is a signing key"};
-  if (!equal_in_constant_time(frame.signature, sign(frame.before_signature, key))) throw Refused{"is signed with another key"};
+  if (!equal_in_constant_time(frame.signature, sign(frame.before_signature, key)))
+    throw Refused{"is signed with another key"};
 }
 
 void check_asked_for(const Frame& frame, Kind kind, std::string_view name) {
-  if (frame.header.kind != static_cast<uint8_t>(kind)) throw Refused{kind == Kind::Entry ? "is no entry" : "is no artifact"};
+  if (frame.header.kind != static_cast<uint8_t>(kind))
+    throw Refused{kind == Kind::Entry ? "is no entry" : "is no artifact"};
   if (frame.name != name) throw Refused{"was written under another name"};
 }
 
 std::string payload_of(const Frame& frame, size_t largest) {
   const Header& header = frame.header;
-  if (header.is_signed > 1 || header.zero != 0 || header.encoding > static_cast<uint8_t>(Encoding::Zstd)) throw Refused{"has flags that mean nothing"};
-  if (header.payload_size > largest) throw Refused{"declares " + std::to_string(header.payload_size) + " bytes, more than the " + std::to_string(largest) + " allowed"};
-  if (header.encoding == static_cast<uint8_t>(Encoding::Zstd)) return decompress(frame.stored, header.payload_size);
+  if (header.is_signed > 1 || header.zero != 0 || header.encoding > static_cast<uint8_t>(Encoding::Zstd))
+    throw Refused{"has flags that mean nothing"};
+  if (header.payload_size > largest)
+    throw Refused{"declares " + std::to_string(header.payload_size) + " bytes, more than the " +
+                  std::to_string(largest) + " allowed"};
+  if (header.encoding == static_cast<uint8_t>(Encoding::Zstd))
+    return decompress(frame.stored, header.payload_size);
   if (header.payload_size != frame.stored.size()) throw Refused{"does not have the size that it declares"};
   return std::string(frame.stored);
 }
@@ -174,7 +192,8 @@ std::string seal(Kind kind, std::string_view name, std::string_view payload, std
   return sealed += sha256_bytes(sealed);
 }
 
-Opened open(Kind kind, std::string_view name, std::string_view sealed, std::string_view signing_key, size_t largest) {
+Opened open(Kind kind, std::string_view name, std::string_view sealed, std::string_view signing_key,
+            size_t largest) {
   try {
     const Frame frame = split(sealed);
     check_whole(frame);

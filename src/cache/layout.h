@@ -1,4 +1,5 @@
-/// Where the files of a local store lie: <folder>/entries/<2 digits>/<name> and <folder>/artifacts/<2 digits>/<name>.
+/// Where the files of a local store lie: <folder>/entries/<2 digits>/<name> and <folder>/artifacts/<2
+/// digits>/<name>.
 #pragma once
 
 #include <functional>

@@ -38,10 +38,12 @@ std::vector<std::string> artifacts_of(const StoredEntry& entry) {
 }
 
 Levels::Levels(const CacheOptions& options) {
-  if (options.local) local_ = std::make_unique<LocalStore>(options.directory, options.signing_key, options.max_bytes);
+  if (options.local)
+    local_ = std::make_unique<LocalStore>(options.directory, options.signing_key, options.max_bytes);
   if (options.remote.empty()) return;
   try {
-    remote_ = std::make_unique<RemoteStore>(options.remote, options.remote_namespace, options.signing_key, remote_limits());
+    remote_ = std::make_unique<RemoteStore>(options.remote, options.remote_namespace, options.signing_key,
+                                            remote_limits());
   } catch (const Error& error) {
     if (!local_) throw;
     warn(std::string("the remote cache is not used: ") + error.what());
@@ -116,17 +118,20 @@ std::optional<StoredEntry> Levels::peek(const std::string& key) {
   const Fetched fetched = local_->get(Kind::Entry, key);
   if (fetched.state != Fetched::State::Found) return std::nullopt;
   auto read = read_entry(fetched, key);
-  return std::holds_alternative<StoredEntry>(read) ? std::optional(std::move(std::get<StoredEntry>(read))) : std::nullopt;
+  return std::holds_alternative<StoredEntry>(read) ? std::optional(std::move(std::get<StoredEntry>(read)))
+                                                   : std::nullopt;
 }
 
-void Levels::save(const std::string& key, const std::string& entry, const std::map<std::string, std::string>& artifacts) {
+void Levels::save(const std::string& key, const std::string& entry,
+                  const std::map<std::string, std::string>& artifacts) {
   keep(key, entry, artifacts);
   if (!remote_) return;
   for (const auto& [name, payload] : artifacts) remote_->put(Kind::Artifact, name, payload);
   remote_->put(Kind::Entry, key, entry);
 }
 
-void Levels::keep(const std::string& key, const std::string& entry, const std::map<std::string, std::string>& artifacts) {
+void Levels::keep(const std::string& key, const std::string& entry,
+                  const std::map<std::string, std::string>& artifacts) {
   if (!local_) return;
   for (const auto& [name, payload] : artifacts) {
     local_->put(Kind::Artifact, name, payload);
@@ -182,8 +187,9 @@ RemoteLimits& remote_limits() {
 }
 
 std::shared_ptr<Levels> levels_for(const CacheOptions& settled) {
-  const std::string key = std::to_string(settled.local) + '\0' + settled.directory.string() + '\0' + settled.remote + '\0' + settled.remote_namespace + '\0' + settled.signing_key + '\0' +
-                          std::to_string(settled.max_bytes);
+  const std::string key = std::to_string(settled.local) + '\0' + settled.directory.string() + '\0' +
+                          settled.remote + '\0' + settled.remote_namespace + '\0' + settled.signing_key +
+                          '\0' + std::to_string(settled.max_bytes);
   Made& all = made();
   std::lock_guard lock(all.mutex);
   auto found = all.levels.find(key);

@@ -17,9 +17,9 @@ namespace tandem::cache {
 /// An entry and the artifacts that it names, as far as they are there.
 struct Found {
   StoredEntry entry;
-  std::string encoded;                       ///< the entry's bytes
+  std::string encoded;  ///< the entry's bytes
   std::map<std::string, std::string> artifacts;
-  bool remote = false;                       ///< it came from another machine
+  bool remote = false;  ///< it came from another machine
 };
 
 /// Every artifact that an order and those above it name.
@@ -27,10 +27,12 @@ std::vector<std::string> artifacts_of(const StoredEntry& entry);
 
 class Levels {
  public:
-  /// Throws Error for a folder that is not safe. A remote address that is none costs the remote store, with a warning, or everything where there is no folder. `options` are settled.
+  /// Throws Error for a folder that is not safe. A remote address that is none costs the remote store, with a
+  /// warning, or everything where there is no folder. `options` are settled.
   explicit Levels(const CacheOptions& options);
 
-  /// A damaged entry is as good as none: warned of, counted and removed; `damage` then says what is wrong with it, as the end of a sentence.
+  /// A damaged entry is as good as none: warned of, counted and removed; `damage` then says what is wrong
+  /// with it, as the end of a sentence.
   std::optional<Found> find_local(const std::string& key, std::string& damage);
   /// Only what is there with all that it names. What is wrong there is counted.
   std::optional<Found> find_remote(const std::string& key);
@@ -38,8 +40,10 @@ class Levels {
   void adopt(const std::string& key, const Found& found);
   /// What the folder has under the key, quietly.
   std::optional<StoredEntry> peek(const std::string& key);
-  /// Artifacts first, so that whoever finds the entry finds them. Throws Error when the folder does not take them.
-  void save(const std::string& key, const std::string& entry, const std::map<std::string, std::string>& artifacts);
+  /// Artifacts first, so that whoever finds the entry finds them. Throws Error when the folder does not take
+  /// them.
+  void save(const std::string& key, const std::string& entry,
+            const std::map<std::string, std::string>& artifacts);
   /// What the process read or wrote, by kind and name, for a bundle.
   std::vector<std::pair<Kind, std::string>> used() const;
   /// The entries among them with all that they name, as the folder has them now.
@@ -51,7 +55,8 @@ class Levels {
 
  private:
   std::map<std::string, std::string> local_artifacts(const StoredEntry& entry);
-  void keep(const std::string& key, const std::string& entry, const std::map<std::string, std::string>& artifacts);
+  void keep(const std::string& key, const std::string& entry,
+            const std::map<std::string, std::string>& artifacts);
   void note(Kind kind, const std::string& name);
 
   std::unique_ptr<LocalStore> local_;

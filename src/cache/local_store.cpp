@@ -14,14 +14,18 @@ Fetched damaged(std::string complaint) { return {Fetched::State::Damaged, {}, st
 
 uint64_t remove_abandoned(const Folder& root) {
   uint64_t count = 0;
-  walk(root, [&](Kind, const Folder& folder, const std::string& name) { count += is_abandoned(folder, name) && remove_file(folder, name); });
+  walk(root, [&](Kind, const Folder& folder, const std::string& name) {
+    count += is_abandoned(folder, name) && remove_file(folder, name);
+  });
   return count;
 }
 
 }  // namespace
 
 LocalStore::LocalStore(const std::filesystem::path& directory, std::string signing_key, uint64_t max_bytes)
-    : directory_(std::filesystem::absolute(directory)), signing_key_(std::move(signing_key)), max_bytes_(max_bytes) {
+    : directory_(std::filesystem::absolute(directory)),
+      signing_key_(std::move(signing_key)),
+      max_bytes_(max_bytes) {
   find_folder(directory_);  // refuses an unsafe one at once
 }
 
@@ -66,14 +70,16 @@ void LocalStore::put(Kind kind, const std::string& name, const std::string& payl
   if (kind == Kind::Artifact && has_whole(place, kind, name)) return;
   const std::string sealed = seal(kind, name, payload, signing_key_);
   if (sealed.size() > max_bytes_) {
-    throw Error("The cache file " + (place.path / name).string() + " would have " + std::to_string(sealed.size()) + " bytes, and the cache may have " + std::to_string(max_bytes_) +
-                "; set CacheOptions::max_bytes to more.");
+    throw Error("The cache file " + (place.path / name).string() + " would have " +
+                std::to_string(sealed.size()) + " bytes, and the cache may have " +
+                std::to_string(max_bytes_) + "; set CacheOptions::max_bytes to more.");
   }
   write_file(place, name, sealed);
   make_room(root, sealed.size());
 }
 
-// Looking through a large folder at every put would be slow: it is done at the first put of a process, when the folder may be full, and now and then, for what others put.
+// Looking through a large folder at every put would be slow: it is done at the first put of a process, when
+// the folder may be full, and now and then, for what others put.
 void LocalStore::make_room(const Folder& root, uint64_t added) {
   const uint64_t margin = max_bytes_ / 16;
   const std::lock_guard guard(mutex_);
@@ -125,7 +131,8 @@ std::vector<DamagedFile> LocalStore::verify() const {
   std::vector<DamagedFile> found;
   for (const StoredFile& file : list()) {
     Fetched fetched = look(file.kind, file.name);
-    if (fetched.state == Fetched::State::Damaged) found.push_back({file.kind, file.name, std::move(fetched.complaint)});
+    if (fetched.state == Fetched::State::Damaged)
+      found.push_back({file.kind, file.name, std::move(fetched.complaint)});
   }
   return found;
 }
@@ -146,9 +153,12 @@ Collected LocalStore::gc(const std::function<bool(const StoredFile&)>& is_needed
   std::vector<StoredFile> files = list_files(*root);
   if (is_needed) {
     const Time long_ago = std::chrono::system_clock::now() - kLongestCompile;
-    std::erase_if(files, [&](const StoredFile& file) { return file.last_use < long_ago && !is_needed(file) && remove_counted(file, collected.unneeded); });
+    std::erase_if(files, [&](const StoredFile& file) {
+      return file.last_use < long_ago && !is_needed(file) && remove_counted(file, collected.unneeded);
+    });
   }
-  for (const StoredFile& file : least_recently_used(std::move(files), max_bytes_)) remove_counted(file, collected.evicted);
+  for (const StoredFile& file : least_recently_used(std::move(files), max_bytes_))
+    remove_counted(file, collected.evicted);
   return collected;
 }
 

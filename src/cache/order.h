@@ -15,24 +15,27 @@ constexpr size_t most_backwards = 64, most_orders_above = 16;
 /// A backward for one combination of tangents and wanted gradients.
 struct BackwardRecord {
   BackwardVariant variant;
-  std::vector<size_t> saved;                 ///< which saved values it takes, then come the tangents that arrive
-  std::vector<int64_t> gradients;            ///< for each gradient input, which result it is; -1: none
+  /// which saved values it takes, then come the tangents that arrive
+  std::vector<size_t> saved;
+  std::vector<int64_t> gradients;  ///< for each gradient input, which result it is; -1: none
   Graph graph;
 };
 
-/// Of the first order the forward is the program itself. The forward of every other is the backward of the one below, called under create_graph: its results
-/// are gradients that have a backward in turn.
+/// Of the first order the forward is the program itself. The forward of every other is the backward of the
+/// one below, called under create_graph: its results are gradients that have a backward in turn.
 struct OrderRecord {
-  Partition halves;                          ///< without a backward that is empty and nothing is saved
-  size_t returned = 0;                       ///< results of the forward that are not saved values
+  Partition halves;     ///< without a backward that is empty and nothing is saved
+  size_t returned = 0;  ///< results of the forward that are not saved values
   BackwardVariant expected;
-  bool has_expected = true;                  ///< false: the halves are there for what they save
+  bool has_expected = true;  ///< false: the halves are there for what they save
 
   // How the forward of a higher order is called; empty for the first.
-  BackwardVariant variant;                   ///< of the order below
-  std::vector<size_t> taken;                 ///< which values saved by the order below it takes, then come the tangents that arrive
-  std::vector<int64_t> gradients;            ///< for each gradient input of the order below, which result it is; -1: none
-  std::vector<size_t> differentiable;        ///< results with a history
+  BackwardVariant variant;  ///< of the order below
+  /// which values saved by the order below it takes, then come the tangents that arrive
+  std::vector<size_t> taken;
+  /// for each gradient input of the order below, which result it is; -1: none
+  std::vector<int64_t> gradients;
+  std::vector<size_t> differentiable;  ///< results with a history
 };
 
 }  // namespace tandem

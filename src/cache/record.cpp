@@ -23,11 +23,14 @@ class EntryWriter {
     writer_.list(entry.components, [&](const Component& component) {
       for (const std::string* text : {&component.name, &component.hash, &component.text}) writer_.text(*text);
     });
-    for (const std::string* text : {&entry.contract, &entry.options, &entry.backend, &entry.backend_version, &entry.machine}) writer_.text(*text);
+    for (const std::string* text :
+         {&entry.contract, &entry.options, &entry.backend, &entry.backend_version, &entry.machine})
+      writer_.text(*text);
     writer_.number(entry.nodes_recorded);
     writer_.integer(entry.eager_saved_bytes);
     writer_.byte(entry.reads_offsets);
-    for (double seconds : {entry.trace_seconds, entry.forward_seconds, entry.backward_seconds}) writer_.real(seconds);
+    for (double seconds : {entry.trace_seconds, entry.forward_seconds, entry.backward_seconds})
+      writer_.real(seconds);
     order(entry.first);
     return writer_.take();
   }
@@ -79,10 +82,12 @@ class EntryWriter {
   /// No code is written as a hash of zeros.
   void artifact(const std::string& name) {
     if (name.empty()) return writer_.raw(std::string(artifact_bytes, '\0'));
-    if (name.size() != 2 * artifact_bytes) throw Error("the artifact \"" + name + "\" is not named after a SHA-256 in hex");
+    if (name.size() != 2 * artifact_bytes)
+      throw Error("the artifact \"" + name + "\" is not named after a SHA-256 in hex");
     for (size_t i = 0; i < name.size(); i += 2) {
       const int high = hex_digit(name[i]), low = hex_digit(name[i + 1]);
-      if (high < 0 || low < 0) throw Error("the artifact \"" + name + "\" is not named after a SHA-256 in lower-case hex");
+      if (high < 0 || low < 0)
+        throw Error("the artifact \"" + name + "\" is not named after a SHA-256 in lower-case hex");
       writer_.byte(uint8_t(high << 4 | low));
     }
   }
@@ -91,27 +96,34 @@ class EntryWriter {
 };
 
 size_t arriving(const BackwardVariant& variant) {
-  return size_t(std::count_if(variant.tangents.begin(), variant.tangents.end(), [](const auto& tangent) { return tangent.has_value(); }));
+  return size_t(std::count_if(variant.tangents.begin(), variant.tangents.end(),
+                              [](const auto& tangent) { return tangent.has_value(); }));
 }
 
-bool same_shape(const BackwardVariant& a, const BackwardVariant& b) { return a.tangents.size() == b.tangents.size() && a.wanted.size() == b.wanted.size(); }
+bool same_shape(const BackwardVariant& a, const BackwardVariant& b) {
+  return a.tangents.size() == b.tangents.size() && a.wanted.size() == b.wanted.size();
+}
 
 class EntryReader {
  public:
   explicit EntryReader(std::string_view bytes) : reader_(bytes) {}
 
   StoredEntry read() {
-    if (reader_.number() != format) reader_.refuse("it is written in another format than " + std::to_string(format));
+    if (reader_.number() != format)
+      reader_.refuse("it is written in another format than " + std::to_string(format));
     StoredEntry entry;
     reader_.list(3, [&] {
       Component& component = entry.components.emplace_back();
       for (std::string* text : {&component.name, &component.hash, &component.text}) *text = reader_.text();
     });
-    for (std::string* text : {&entry.contract, &entry.options, &entry.backend, &entry.backend_version, &entry.machine}) *text = reader_.text();
+    for (std::string* text :
+         {&entry.contract, &entry.options, &entry.backend, &entry.backend_version, &entry.machine})
+      *text = reader_.text();
     entry.nodes_recorded = reader_.number();
     entry.eager_saved_bytes = reader_.integer();
     entry.reads_offsets = reader_.flag();
-    for (double* seconds : {&entry.trace_seconds, &entry.forward_seconds, &entry.backward_seconds}) *seconds = duration();
+    for (double* seconds : {&entry.trace_seconds, &entry.forward_seconds, &entry.backward_seconds})
+      *seconds = duration();
     entry.first = order(1, nullptr);
     reader_.expect_end();
     return entry;
@@ -127,12 +139,16 @@ class EntryReader {
   }
 
   StoredOrder order(size_t number, const StoredOrder* below) {
-    if (number > highest_order) reader_.refuse("it holds derivatives of a higher order than " + std::to_string(highest_order));
+    if (number > highest_order)
+      reader_.refuse("it holds derivatives of a higher order than " + std::to_string(highest_order));
     StoredOrder order;
     order.joint.bytes = reader_.text();
     order.halves.forward = decode_graph(reader_.text());
     order.halves.backward = decode_graph(reader_.text());
-    reader_.list(1, [&] { order.halves.saved.push_back(Value{int32_t(reader_.number_below(order.halves.forward.value_count(), "value"))}); });
+    reader_.list(1, [&] {
+      order.halves.saved.push_back(
+          Value{int32_t(reader_.number_below(order.halves.forward.value_count(), "value"))});
+    });
     order.artifact = artifact();
     order.returned = reader_.number();
     order.expected = variant();
@@ -153,9 +169,12 @@ class EntryReader {
     const auto& outputs = order.halves.forward.outputs();
     const size_t saved = order.halves.saved.size();
     if (order.returned > outputs.size() || outputs.size() - order.returned != saved)
-      reader_.refuse("a forward with " + std::to_string(outputs.size()) + " results returns " + std::to_string(order.returned) + " and saves " + std::to_string(saved));
-    if (std::find(outputs.begin() + int64_t(order.returned), outputs.end(), Value{}) != outputs.end()) reader_.refuse("a forward saves a value that is not there");
-    if (order.has_expected && !order.halves.backward.empty() && order.halves.backward.inputs().size() != saved + arriving(order.expected))
+      reader_.refuse("a forward with " + std::to_string(outputs.size()) + " results returns " +
+                     std::to_string(order.returned) + " and saves " + std::to_string(saved));
+    if (std::find(outputs.begin() + int64_t(order.returned), outputs.end(), Value{}) != outputs.end())
+      reader_.refuse("a forward saves a value that is not there");
+    if (order.has_expected && !order.halves.backward.empty() &&
+        order.halves.backward.inputs().size() != saved + arriving(order.expected))
       reader_.refuse("a backward takes another number of tensors than are saved and arrive");
   }
 
@@ -163,23 +182,30 @@ class EntryReader {
     for (size_t i : order.differentiable)
       if (!order.halves.forward.outputs()[i]) reader_.refuse("a result that is not there has a history");
     if (!below) return;
-    if (!same_shape(order.variant, below->expected)) reader_.refuse("a gradient is taken of other outputs or inputs than the order below has");
+    if (!same_shape(order.variant, below->expected))
+      reader_.refuse("a gradient is taken of other outputs or inputs than the order below has");
     check_inputs(order.halves.forward, order.taken, order.variant);
   }
 
-  void check_inputs(const Graph& graph, const std::vector<size_t>& saved, const BackwardVariant& variant) const {
-    if (graph.inputs().size() != saved.size() + arriving(variant)) reader_.refuse("a backward takes another number of tensors than it is given");
+  void check_inputs(const Graph& graph, const std::vector<size_t>& saved,
+                    const BackwardVariant& variant) const {
+    if (graph.inputs().size() != saved.size() + arriving(variant))
+      reader_.refuse("a backward takes another number of tensors than it is given");
   }
 
   StoredBackward backward(const StoredOrder& order, bool& of_halves) {
     StoredBackward code;
     code.variant = variant();
-    if (!same_shape(code.variant, order.expected)) reader_.refuse("a backward is of other outputs or inputs than the forward has");
+    if (!same_shape(code.variant, order.expected))
+      reader_.refuse("a backward is of other outputs or inputs than the forward has");
     code.saved = positions_below(order.halves.saved.size(), "saved value");
     const std::vector<int64_t> gradients = integers();
-    if (const std::string_view graph = reader_.text(); !graph.empty()) code.graph = decode_graph(graph);
-    else if (std::exchange(of_halves, true)) reader_.refuse("two backwards have the graph of the one that was expected");
-    else code.graph = order.halves.backward;
+    if (const std::string_view graph = reader_.text(); !graph.empty())
+      code.graph = decode_graph(graph);
+    else if (std::exchange(of_halves, true))
+      reader_.refuse("two backwards have the graph of the one that was expected");
+    else
+      code.graph = order.halves.backward;
     code.gradients = checked(gradients, code.variant, code.graph, code.graph.outputs().size());
     check_inputs(code.graph, code.saved, code.variant);
     code.artifact = artifact();
@@ -188,7 +214,9 @@ class EntryReader {
 
   BackwardVariant variant() {
     BackwardVariant variant;
-    reader_.list(1, [&] { variant.tangents.push_back(reader_.flag() ? std::optional(read_meta(reader_)) : std::nullopt); });
+    reader_.list(1, [&] {
+      variant.tangents.push_back(reader_.flag() ? std::optional(read_meta(reader_)) : std::nullopt);
+    });
     reader_.list(1, [&] { variant.wanted.push_back(reader_.flag()); });
     return variant;
   }
@@ -205,13 +233,19 @@ class EntryReader {
     return integers;
   }
 
-  std::vector<int64_t> results(const BackwardVariant& variant, const Graph& graph, size_t count) { return checked(integers(), variant, graph, count); }
+  std::vector<int64_t> results(const BackwardVariant& variant, const Graph& graph, size_t count) {
+    return checked(integers(), variant, graph, count);
+  }
 
   /// One gradient for each input that wants one, or none where the graph has none.
-  std::vector<int64_t> checked(std::vector<int64_t> gradients, const BackwardVariant& variant, const Graph& graph, size_t results) const {
-    if (gradients.size() != variant.wanted.size()) reader_.refuse("there are gradients for another number of inputs than want one");
+  std::vector<int64_t> checked(std::vector<int64_t> gradients, const BackwardVariant& variant,
+                               const Graph& graph, size_t results) const {
+    if (gradients.size() != variant.wanted.size())
+      reader_.refuse("there are gradients for another number of inputs than want one");
     for (int64_t position : gradients)
-      if (position != -1 && (position < 0 || size_t(position) >= results || !graph.outputs()[size_t(position)])) reader_.refuse("a gradient is a result that is not there");
+      if (position != -1 &&
+          (position < 0 || size_t(position) >= results || !graph.outputs()[size_t(position)]))
+        reader_.refuse("a gradient is a result that is not there");
     return gradients;
   }
 

@@ -34,7 +34,8 @@ timeval time_left(Clock::time_point until) {
   if (!context) throw Error("cannot be reached: out of memory");
   if (context->err == REDIS_ERR_EOF) throw Error("closed the connection");
   if (context->err == REDIS_ERR_PROTOCOL) throw Error("answers with something else than Redis's protocol");
-  if (context->err == REDIS_ERR_IO && (error == EAGAIN || error == EWOULDBLOCK || error == ETIMEDOUT)) throw Error("did not answer in time");
+  if (context->err == REDIS_ERR_IO && (error == EAGAIN || error == EWOULDBLOCK || error == ETIMEDOUT))
+    throw Error("did not answer in time");
   throw Error("cannot be reached: " + std::string(context->errstr));
 }
 
@@ -46,11 +47,16 @@ std::string code_of(std::string_view message) {
 
 RedisReply read(const redisReply& reply) {
   switch (reply.type) {
-    case REDIS_REPLY_NIL: return {};
-    case REDIS_REPLY_STRING: return {RedisReply::Kind::Bytes, std::string(reply.str, reply.len)};
-    case REDIS_REPLY_STATUS: return {RedisReply::Kind::Done, {}};
-    case REDIS_REPLY_INTEGER: return {RedisReply::Kind::Done, {}};
-    case REDIS_REPLY_ERROR: return {RedisReply::Kind::Refused, code_of({reply.str, reply.len})};
+    case REDIS_REPLY_NIL:
+      return {};
+    case REDIS_REPLY_STRING:
+      return {RedisReply::Kind::Bytes, std::string(reply.str, reply.len)};
+    case REDIS_REPLY_STATUS:
+      return {RedisReply::Kind::Done, {}};
+    case REDIS_REPLY_INTEGER:
+      return {RedisReply::Kind::Done, {}};
+    case REDIS_REPLY_ERROR:
+      return {RedisReply::Kind::Refused, code_of({reply.str, reply.len})};
   }
   throw Error("answers with something else than a value");
 }
@@ -59,7 +65,8 @@ RedisReply read(const redisReply& reply) {
 
 struct RedisConnection::Context : std::unique_ptr<redisContext, FreeContext> {};
 
-RedisConnection::RedisConnection(RemoteAddress address, size_t largest) : address_(std::move(address)), largest_(largest) {}
+RedisConnection::RedisConnection(RemoteAddress address, size_t largest)
+    : address_(std::move(address)), largest_(largest) {}
 
 std::vector<RedisReply> RedisConnection::ask(const std::vector<Command>& commands, Clock::time_point until,
                                              const Begun& begun) {
@@ -82,12 +89,16 @@ void RedisConnection::connect(Clock::time_point until) {
   fcntl((*context_)->fd, F_SETFD, FD_CLOEXEC);
 
   std::vector<Command> greeting;
-  if (!address_.password.empty()) greeting.push_back(address_.user.empty() ? Command{"AUTH", address_.password} : Command{"AUTH", address_.user, address_.password});
+  if (!address_.password.empty())
+    greeting.push_back(address_.user.empty() ? Command{"AUTH", address_.password}
+                                             : Command{"AUTH", address_.user, address_.password});
   if (address_.database != 0) greeting.push_back({"SELECT", std::to_string(address_.database)});
   const std::vector<RedisReply> replies = exchange(greeting, until);
   for (size_t i = 0; i < replies.size(); ++i)
     if (replies[i].kind != RedisReply::Kind::Done)
-      throw Error(greeting[i][0] == "AUTH" ? "refused the user or the password" : "refused database " + greeting[i][1] + " (" + replies[i].text + ")");
+      throw Error(greeting[i][0] == "AUTH"
+                      ? "refused the user or the password"
+                      : "refused database " + greeting[i][1] + " (" + replies[i].text + ")");
 }
 
 std::vector<RedisReply> RedisConnection::exchange(const std::vector<Command>& commands,
@@ -101,7 +112,8 @@ std::vector<RedisReply> RedisConnection::exchange(const std::vector<Command>& co
       words.push_back(word.data());
       lengths.push_back(word.size());
     }
-    if (redisAppendCommandArgv(context, int(words.size()), words.data(), lengths.data()) != REDIS_OK) throw_trouble(context, errno);
+    if (redisAppendCommandArgv(context, int(words.size()), words.data(), lengths.data()) != REDIS_OK)
+      throw_trouble(context, errno);
   }
   for (int done = commands.empty(); !done; time_left(until))
     if (redisBufferWrite(context, &done) != REDIS_OK) throw_trouble(context, errno);
@@ -114,7 +126,8 @@ std::vector<RedisReply> RedisConnection::exchange(const std::vector<Command>& co
       replies.push_back(read(*std::unique_ptr<redisReply, FreeReply>(static_cast<redisReply*>(reply))));
       continue;
     }
-    if (context->reader->len > largest_ + 65536) throw Error("sends a value of more than " + std::to_string(largest_) + " bytes");
+    if (context->reader->len > largest_ + 65536)
+      throw Error("sends a value of more than " + std::to_string(largest_) + " bytes");
     time_left(until);
     if (redisBufferRead(context) != REDIS_OK) throw_trouble(context, errno);
     if (const Begun first = std::exchange(begun, {})) {
@@ -134,7 +147,9 @@ namespace tandem::cache {
 struct RedisConnection::Context {};
 
 RedisConnection::RedisConnection(RemoteAddress, size_t) {
-  throw Error("A remote cache was asked for, and Tandem was built without hiredis: install hiredis (on Debian libhiredis-dev) and build Tandem again, or use no remote cache.");
+  throw Error(
+      "A remote cache was asked for, and Tandem was built without hiredis: install hiredis (on Debian "
+      "libhiredis-dev) and build Tandem again, or use no remote cache.");
 }
 std::vector<RedisReply> RedisConnection::ask(const std::vector<Command>&, Clock::time_point, const Begun&) {
   return {};

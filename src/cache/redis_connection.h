@@ -12,17 +12,21 @@ namespace tandem::cache {
 
 struct RedisReply {
   enum class Kind : uint8_t { Nothing, Bytes, Done, Refused } kind = Kind::Nothing;
-  std::string text;                          ///< Bytes: the value; Refused: the server's code, such as OOM or WRONGTYPE, and no more, since servers repeat arguments
+  /// Bytes: the value; Refused: the server's code, such as OOM or WRONGTYPE, and no more, since servers
+  /// repeat arguments
+  std::string text;
 };
 
-/// Connects, gives the password and chooses the database when it is first asked, and again after any trouble. For one thread at a time, which must have blocked
-/// SIGPIPE: the client library writes to sockets without a thought for it.
+/// Connects, gives the password and chooses the database when it is first asked, and again after any trouble.
+/// For one thread at a time, which must have blocked SIGPIPE: the client library writes to sockets without a
+/// thought for it.
 class RedisConnection {
  public:
   using Clock = std::chrono::steady_clock;
   using Command = std::vector<std::string>;
 
-  /// Throws Error when Tandem was built without hiredis. A value longer than `largest` is not read to its end.
+  /// Throws Error when Tandem was built without hiredis. A value longer than `largest` is not read to its
+  /// end.
   RedisConnection(RemoteAddress address, size_t largest);
   ~RedisConnection();
   RedisConnection(RedisConnection&&) noexcept;

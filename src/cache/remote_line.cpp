@@ -12,7 +12,8 @@ namespace tandem::cache {
 
 namespace {
 
-/// While it lives, threads are started with every signal blocked: the host program's handlers run on its own threads, and a lost connection is an error in place of SIGPIPE.
+/// While it lives, threads are started with every signal blocked: the host program's handlers run on its own
+/// threads, and a lost connection is an error in place of SIGPIPE.
 struct SignalsBlocked {
   sigset_t before;
 
@@ -26,14 +27,20 @@ struct SignalsBlocked {
 
 }  // namespace
 
-RemoteLine::RemoteLine(const RemoteAddress& address, const RemoteLimits& limits, std::shared_ptr<std::atomic<bool>> warned)
-    : server_(shown(address)), limits_(limits), warned_(std::move(warned)), connection_(address, limits.largest) {}
+RemoteLine::RemoteLine(const RemoteAddress& address, const RemoteLimits& limits,
+                       std::shared_ptr<std::atomic<bool>> warned)
+    : server_(shown(address)),
+      limits_(limits),
+      warned_(std::move(warned)),
+      connection_(address, limits.largest) {}
 
 bool RemoteLine::post(Job job) {
   std::lock_guard lock(mutex_);
   if (in_pause()) return false;
   if (!thread_.joinable() && !start()) return false;
-  while (!queue_.empty() && (queue_.size() >= limits_.queue_count || queued_bytes_ + job.bytes > limits_.queue_bytes)) drop_oldest();
+  while (!queue_.empty() &&
+         (queue_.size() >= limits_.queue_count || queued_bytes_ + job.bytes > limits_.queue_bytes))
+    drop_oldest();
   queued_bytes_ += job.bytes;
   queue_.push_back(std::move(job));
   changed_.notify_all();
@@ -87,8 +94,10 @@ void RemoteLine::do_job(Job job, std::unique_lock<std::mutex>& lock) {
   }
   lock.lock();
   // Before anybody hears of the failure, so that what they try next falls into the pause.
-  if (!why.empty()) begin_pause(why);
-  else if (!in_pause()) failures_ = 0;
+  if (!why.empty())
+    begin_pause(why);
+  else if (!in_pause())
+    failures_ = 0;
   lock.unlock();
   job.done(why);
   job = {};
@@ -103,10 +112,12 @@ void RemoteLine::fail(const std::string& why) {
 
 void RemoteLine::begin_pause(const std::string& why) {
   if (in_pause()) return;
-  const auto pause = std::min(limits_.longest_pause, limits_.first_pause * (int64_t(1) << std::min(failures_, 20)));
+  const auto pause =
+      std::min(limits_.longest_pause, limits_.first_pause * (int64_t(1) << std::min(failures_, 20)));
   ++failures_;
   pause_end_ = limits_.now() + pause;
-  const std::string message = "The remote cache " + server_ + " " + why + "; it is left alone for " + std::to_string(pause.count()) + " ms.";
+  const std::string message = "The remote cache " + server_ + " " + why + "; it is left alone for " +
+                              std::to_string(pause.count()) + " ms.";
   warned_->exchange(true) ? log("cache", message) : warn(message);
 }
 

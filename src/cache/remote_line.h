@@ -16,28 +16,35 @@ namespace tandem::cache {
 struct RemoteLimits {
   using Clock = RedisConnection::Clock;
 
-  std::chrono::milliseconds wait{50};                       ///< the longest until a lookup's answers begin
-  std::chrono::milliseconds transfer{2000};                 ///< from there on: code may be megabytes
-  std::chrono::milliseconds write{5000};                    ///< the longest that one value is being written, in the background
-  std::chrono::milliseconds farewell{1000};                 ///< the longest that the end of the process is held up by values not written yet
+  std::chrono::milliseconds wait{50};        ///< the longest until a lookup's answers begin
+  std::chrono::milliseconds transfer{2000};  ///< from there on: code may be megabytes
+  /// the longest that one value is being written, in the background
+  std::chrono::milliseconds write{5000};
+  /// the longest that the end of the process is held up by values not written yet
+  std::chrono::milliseconds farewell{1000};
   std::chrono::milliseconds first_pause{1000}, longest_pause{60000};
   size_t queue_count = 1024, queue_bytes = size_t(256) << 20;
-  size_t largest = size_t(64) << 20;                        ///< payloads beyond this are neither written nor read
-  std::function<Clock::time_point()> now = &Clock::now;     ///< what pauses are measured with
+  /// payloads beyond this are neither written nor read
+  size_t largest = size_t(64) << 20;
+  std::function<Clock::time_point()> now = &Clock::now;  ///< what pauses are measured with
 };
 
-/// Does jobs in order on a thread and a connection of its own. After a job that failed there is a pause, twice as long each time, in which jobs are thrown away.
-/// Thread-safe. The thread keeps its line alive, since it may be stuck in a name server when the store goes.
+/// Does jobs in order on a thread and a connection of its own. After a job that failed there is a pause,
+/// twice as long each time, in which jobs are thrown away. Thread-safe. The thread keeps its line alive,
+/// since it may be stuck in a name server when the store goes.
 class RemoteLine : public std::enable_shared_from_this<RemoteLine> {
  public:
   struct Job {
-    std::function<void(RedisConnection&)> run;              ///< throws Error, the end of a sentence about the server, when it failed
-    std::function<void(const std::string& why)> done;       ///< what it failed with, or nothing; not called for a job that was thrown away
-    size_t bytes = 0;                                       ///< what it holds in memory
+    /// throws Error, the end of a sentence about the server, when it failed
+    std::function<void(RedisConnection&)> run;
+    /// what it failed with, or nothing; not called for a job that was thrown away
+    std::function<void(const std::string& why)> done;
+    size_t bytes = 0;  ///< what it holds in memory
   };
 
   /// Lines to the same server share `warned`: the first failure is a warning, the others are only logged.
-  RemoteLine(const RemoteAddress& address, const RemoteLimits& limits, std::shared_ptr<std::atomic<bool>> warned);
+  RemoteLine(const RemoteAddress& address, const RemoteLimits& limits,
+             std::shared_ptr<std::atomic<bool>> warned);
 
   /// False in a pause. When the queue is full, the oldest jobs go.
   bool post(Job job);
@@ -62,7 +69,7 @@ class RemoteLine : public std::enable_shared_from_this<RemoteLine> {
   const std::string server_;
   const RemoteLimits limits_;
   const std::shared_ptr<std::atomic<bool>> warned_;
-  RedisConnection connection_;                              // the thread's alone
+  RedisConnection connection_;  // the thread's alone
 
   std::mutex mutex_;
   std::condition_variable changed_;

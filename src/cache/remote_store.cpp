@@ -14,8 +14,9 @@ namespace {
 
 constexpr const char* wrong_type = "WRONGTYPE";
 
-/// The replies to one question, for the thread that waits for them. Not std::promise: its call_once is a symbol that a host program's libraries may find here
-/// instead of in the C++ library that they were made with.
+/// The replies to one question, for the thread that waits for them. Not std::promise: its call_once is a
+/// symbol that a host program's libraries may find here instead of in the C++ library that they were made
+/// with.
 class Answer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -70,15 +71,17 @@ struct Question {
 
 }  // namespace
 
-/// Reading and writing apart, so that a lookup never queues behind a large value and a full server can still be read. They belong to one process: a child made by
-/// fork has neither their threads nor a right to their connections, and makes lines of its own.
+/// Reading and writing apart, so that a lookup never queues behind a large value and a full server can still
+/// be read. They belong to one process: a child made by fork has neither their threads nor a right to their
+/// connections, and makes lines of its own.
 struct RemoteStore::Lines {
   pid_t process = getpid();
   std::shared_ptr<std::atomic<bool>> warned = std::make_shared<std::atomic<bool>>(false);
   std::shared_ptr<RemoteLine> reading, writing;
 
   Lines(const RemoteAddress& address, const RemoteLimits& limits)
-      : reading(std::make_shared<RemoteLine>(address, limits, warned)), writing(std::make_shared<RemoteLine>(address, limits, warned)) {}
+      : reading(std::make_shared<RemoteLine>(address, limits, warned)),
+        writing(std::make_shared<RemoteLine>(address, limits, warned)) {}
 };
 
 /// Outlives the store when a thread does.
@@ -91,16 +94,23 @@ struct RemoteStore::Tally {
   }
 };
 
-RemoteStore::RemoteStore(const std::string& url, std::string name_space, std::string signing_key, RemoteLimits limits)
-    : address_(parse_remote_url(url)), namespace_(std::move(name_space)), signing_key_(std::move(signing_key)), limits_(std::move(limits)),
-      tally_(std::make_shared<Tally>()), lines_(new Lines(address_, limits_)) {}
+RemoteStore::RemoteStore(const std::string& url, std::string name_space, std::string signing_key,
+                         RemoteLimits limits)
+    : address_(parse_remote_url(url)),
+      namespace_(std::move(name_space)),
+      signing_key_(std::move(signing_key)),
+      limits_(std::move(limits)),
+      tally_(std::make_shared<Tally>()),
+      lines_(new Lines(address_, limits_)) {}
 
 RemoteStore::~RemoteStore() {
   Lines* lines = lines_;
-  if (lines->process != getpid()) return;  // the parent's, whose locks may be held by threads that are not here
+  // the parent's, whose locks may be held by threads that are not here
+  if (lines->process != getpid()) return;
   const auto end = std::chrono::steady_clock::now() + limits_.farewell;
   lines->writing->close(limits_.farewell);
-  lines->reading->close(std::chrono::ceil<std::chrono::milliseconds>(std::max(end - std::chrono::steady_clock::now(), {})));
+  lines->reading->close(
+      std::chrono::ceil<std::chrono::milliseconds>(std::max(end - std::chrono::steady_clock::now(), {})));
   delete lines;
 }
 
@@ -113,7 +123,8 @@ RemoteStore::Lines& RemoteStore::lines() {
 }
 
 std::string RemoteStore::key_of(Kind kind, const std::string& name) const {
-  return namespace_ + ":" + std::to_string(format_version) + (kind == Kind::Entry ? ":entry:" : ":artifact:") + name;
+  return namespace_ + ":" + std::to_string(format_version) +
+         (kind == Kind::Entry ? ":entry:" : ":artifact:") + name;
 }
 
 Fetched RemoteStore::get(Kind kind, const std::string& name) {
@@ -142,10 +153,13 @@ std::vector<RedisReply> RemoteStore::ask(const std::vector<Wanted>& wanted, Pati
     const auto begun = [&] { return question->answer->begin() + transfer; };
     std::vector<RedisReply> replies = server.ask(commands, until, begun);
     for (const RedisReply& reply : replies)
-      if (reply.kind == RedisReply::Kind::Refused && reply.text != wrong_type) throw Error("refuses to be read (" + reply.text + ")");
+      if (reply.kind == RedisReply::Kind::Refused && reply.text != wrong_type)
+        throw Error("refuses to be read (" + reply.text + ")");
     question->replies = std::move(replies);
   };
-  job.done = [question = std::move(question)](const std::string&) { question->answer->end(Answer::State::Given, std::move(question->replies)); };
+  job.done = [question = std::move(question)](const std::string&) {
+    question->answer->end(Answer::State::Given, std::move(question->replies));
+  };
 
   RemoteLine& line = *lines().reading;
   if (!line.post(std::move(job))) {
@@ -157,7 +171,8 @@ std::vector<RedisReply> RemoteStore::ask(const std::vector<Wanted>& wanted, Pati
     ++tally_->skipped;
     return {};
   }
-  if (state == Answer::State::Waiting) line.fail("did not answer within " + std::to_string(limits_.wait.count()) + " ms");
+  if (state == Answer::State::Waiting)
+    line.fail("did not answer within " + std::to_string(limits_.wait.count()) + " ms");
   if (state == Answer::State::Begun)
     line.fail("did not send all of its answer within " + std::to_string(limits_.transfer.count()) + " ms");
   std::vector<RedisReply> replies = answer->take();
@@ -172,7 +187,8 @@ Fetched RemoteStore::read(const Wanted& wanted, const RedisReply& reply) {
     return {};
   }
   Opened opened = {{}, "is no string"};
-  if (reply.kind == RedisReply::Kind::Bytes) opened = open(wanted.kind, wanted.name, reply.text, signing_key_, limits_.largest);
+  if (reply.kind == RedisReply::Kind::Bytes)
+    opened = open(wanted.kind, wanted.name, reply.text, signing_key_, limits_.largest);
   if (!opened.complaint.empty()) {
     tally_->error();
     return {Fetched::State::Damaged, {}, std::move(opened.complaint)};
@@ -191,26 +207,33 @@ void RemoteStore::put(Kind kind, const std::string& name, const std::string& pay
   RemoteLine::Job job;
   job.bytes = payload.size();
   // Sealed by the thread, since compressing takes time.
-  job.run = [kind, name = std::string(name), payload = std::string(payload), key = key_of(kind, name), signing_key = signing_key_,
-             time = limits_.write](RedisConnection& server) {
-    const RedisReply reply = server.ask({{"SET", key, seal(kind, name, payload, signing_key)}}, std::chrono::steady_clock::now() + time).front();
+  job.run = [kind, name = std::string(name), payload = std::string(payload), key = key_of(kind, name),
+             signing_key = signing_key_, time = limits_.write](RedisConnection& server) {
+    const RedisReply reply = server
+                                 .ask({{"SET", key, seal(kind, name, payload, signing_key)}},
+                                      std::chrono::steady_clock::now() + time)
+                                 .front();
     if (reply.kind != RedisReply::Kind::Done) throw Error("refuses to be written to (" + reply.text + ")");
   };
-  job.done = [tally = tally_](const std::string& why) { why.empty() ? void(++tally->stored) : tally->error(); };
+  job.done = [tally = tally_](const std::string& why) {
+    why.empty() ? void(++tally->stored) : tally->error();
+  };
   if (!line.post(std::move(job))) ++tally_->dropped;
 }
 
 bool RemoteStore::flush(std::chrono::milliseconds time) {
   const auto until = std::chrono::steady_clock::now() + time;
   Lines& both = lines();
-  return both.writing->flush(time) && both.reading->flush(std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()));
+  return both.writing->flush(time) && both.reading->flush(std::chrono::ceil<std::chrono::milliseconds>(
+                                          until - std::chrono::steady_clock::now()));
 }
 
 bool RemoteStore::pausing() { return lines().reading->pausing(); }
 
 RemoteStats RemoteStore::stats() {
   const Tally& now = *tally_;
-  return {now.hits, now.misses, now.errors, now.skipped, now.stored, now.dropped + lines().writing->dropped()};
+  return {now.hits,    now.misses, now.errors,
+          now.skipped, now.stored, now.dropped + lines().writing->dropped()};
 }
 
 }  // namespace tandem::cache

@@ -16,18 +16,23 @@ struct Patience {
 };
 
 struct RemoteStats {
-  uint64_t hits = 0, misses = 0;             ///< values that were there and whole, and values that were not there
-  uint64_t errors = 0;                       ///< calls that failed or came too late, values that were damaged, writes that failed
-  uint64_t skipped = 0;                      ///< calls answered without asking, in a pause after a failure
-  uint64_t stored = 0, dropped = 0;          ///< values written; values never written, for a pause, a full queue or their size
+  /// values that were there and whole, and values that were not there
+  uint64_t hits = 0, misses = 0;
+  /// calls that failed or came too late, values that were damaged, writes that failed
+  uint64_t errors = 0;
+  uint64_t skipped = 0;  ///< calls answered without asking, in a pause after a failure
+  /// values written; values never written, for a pause, a full queue or their size
+  uint64_t stored = 0, dropped = 0;
 };
 
-/// Values lie under "<namespace>:<format version>:<entry|artifact>:<name>". What happens is also counted as `cache_remote_hit` and `cache_remote_miss`, of entries
-/// alone since a lookup is for one entry, and as `cache_remote_error`.
+/// Values lie under "<namespace>:<format version>:<entry|artifact>:<name>". What happens is also counted as
+/// `cache_remote_hit` and `cache_remote_miss`, of entries alone since a lookup is for one entry, and as
+/// `cache_remote_error`.
 class RemoteStore : public Store {
  public:
   /// Connects to nothing yet. Throws Error for a URL that is none, and when Tandem was built without hiredis.
-  RemoteStore(const std::string& url, std::string name_space, std::string signing_key, RemoteLimits limits = {});
+  RemoteStore(const std::string& url, std::string name_space, std::string signing_key,
+              RemoteLimits limits = {});
   /// Gives values that are still to be written RemoteLimits::farewell.
   ~RemoteStore() override;
 

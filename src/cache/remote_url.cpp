@@ -11,17 +11,21 @@ namespace tandem::cache {
 
 namespace {
 
-/// A part is never quoted: in a URL with a forgotten "@" or "/", the password stands where a host, a port or a database is expected.
+/// A part is never quoted: in a URL with a forgotten "@" or "/", the password stands where a host, a port or
+/// a database is expected.
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error("The URL of the remote cache " + what + "; it has the form redis://[user:password@]host[:port][/database].");
+  throw Error("The URL of the remote cache " + what +
+              "; it has the form redis://[user:password@]host[:port][/database].");
 }
 
 constexpr std::string_view scheme = "redis://";
 
 std::string_view after_scheme(std::string_view url) {
-  if (url.starts_with("rediss://")) refuse("asks for TLS (rediss), which Tandem does not speak: use redis:// through a tunnel");
+  if (url.starts_with("rediss://"))
+    refuse("asks for TLS (rediss), which Tandem does not speak: use redis:// through a tunnel");
   if (!url.starts_with(scheme)) refuse("does not begin with redis://");
-  if (std::ranges::any_of(url, [](unsigned char c) { return c <= ' ' || c >= 127; })) refuse("contains a space or another character that must be written as %XX");
+  if (std::ranges::any_of(url, [](unsigned char c) { return c <= ' ' || c >= 127; }))
+    refuse("contains a space or another character that must be written as %XX");
   return url.substr(scheme.size());
 }
 
@@ -41,7 +45,10 @@ std::string percent_decoded(std::string_view text) {
     }
     const int high = i + 1 < text.size() ? hex_value(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
-    if (high < 0 || low < 0) refuse("has a % in its user or password that two hexadecimal digits do not follow (a plain % is written %25)");
+    if (high < 0 || low < 0)
+      refuse(
+          "has a % in its user or password that two hexadecimal digits do not follow (a plain % is written "
+          "%25)");
     decoded += char(high * 16 + low);
     i += 2;
   }
@@ -50,16 +57,21 @@ std::string percent_decoded(std::string_view text) {
 
 void read_user_and_password(std::string_view text, RemoteAddress& address) {
   const size_t colon = text.find(':');
-  if (colon == text.npos) refuse("has a user without a password before the @: write user:password@, or :password@ for the default user");
+  if (colon == text.npos)
+    refuse(
+        "has a user without a password before the @: write user:password@, or :password@ for the default "
+        "user");
   address.user = percent_decoded(text.substr(0, colon));
   address.password = percent_decoded(text.substr(colon + 1));
-  if (address.password.empty()) refuse("has an empty password before the @: leave the whole part out when the server asks for none");
+  if (address.password.empty())
+    refuse("has an empty password before the @: leave the whole part out when the server asks for none");
 }
 
 std::optional<uint32_t> whole_number(std::string_view digits, uint32_t most) {
   uint32_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || number > most) return std::nullopt;
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size() || number > most)
+    return std::nullopt;
   return number;
 }
 
@@ -80,7 +92,8 @@ std::string_view take_host(std::string_view text, std::string_view& port) {
   }
   const size_t colon = std::min(text.find(':'), text.size());
   port = text.substr(colon);
-  if (port.find(':', 1) != port.npos) refuse("has more than one colon after its host: an IPv6 address is written in brackets");
+  if (port.find(':', 1) != port.npos)
+    refuse("has more than one colon after its host: an IPv6 address is written in brackets");
   return text.substr(0, colon);
 }
 
@@ -89,7 +102,9 @@ void read_host_and_port(std::string_view text, RemoteAddress& address) {
   address.host = take_host(text, port);
   if (address.host.empty()) refuse("names no host");
   const bool v6 = text.starts_with('[');
-  const auto fits = [v6](unsigned char c) { return c == '.' || (v6 ? std::isxdigit(c) || c == ':' : std::isalnum(c) || c == '-' || c == '_'); };
+  const auto fits = [v6](unsigned char c) {
+    return c == '.' || (v6 ? std::isxdigit(c) || c == ':' : std::isalnum(c) || c == '-' || c == '_');
+  };
   if (!std::ranges::all_of(address.host, fits)) refuse("has a host with characters that a host cannot have");
   if (port.empty()) return;
   const auto number = port.front() == ':' ? whole_number(port.substr(1), UINT16_MAX) : std::nullopt;

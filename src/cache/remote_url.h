@@ -10,11 +10,13 @@ namespace tandem::cache {
 struct RemoteAddress {
   std::string host;
   uint16_t port = 6379;
-  std::string user, password;                ///< decoded; an empty user is Redis's default one, an empty password means that none is sent
+  /// decoded; an empty user is Redis's default one, an empty password means that none is sent
+  std::string user, password;
   uint32_t database = 0;
 };
 
-/// Of "redis://[user:password@]host[:port][/database]"; throws Error that says which part is wrong and quotes none of it.
+/// Of "redis://[user:password@]host[:port][/database]"; throws Error that says which part is wrong and quotes
+/// none of it.
 RemoteAddress parse_remote_url(std::string_view url);
 
 /// "host:port", for messages: without user and password.

@@ -14,7 +14,8 @@ namespace {
 
 std::string described(const cache::Components& components) {
   std::string text;
-  for (const cache::Component& component : components) text += "\n  " + component.name + ": " + component.hash;
+  for (const cache::Component& component : components)
+    text += "\n  " + component.name + ": " + component.hash;
   return text;
 }
 
@@ -46,8 +47,10 @@ void add_missing(cache::StoredOrder& ours, const cache::StoredOrder& theirs) {
   }
   for (const cache::StoredOrder& order : theirs.above) {
     const auto own = find(ours.above, order.variant);
-    if (own != ours.above.end()) add_missing(*own, order);
-    else if (ours.above.size() < most_orders_above) ours.above.push_back(order);
+    if (own != ours.above.end())
+      add_missing(*own, order);
+    else if (ours.above.size() < most_orders_above)
+      ours.above.push_back(order);
   }
 }
 
@@ -67,7 +70,8 @@ void Remembered::look_up(const Traced& traced, const Plan& plan, const Options& 
     fingerprint_ = tandem::fingerprint(traced, plan, options);
     if (!saves()) return;
     if (!fingerprint_.obstacle.empty()) return bypass(fingerprint_.obstacle);
-    if (logs_details("cache")) log_details("cache", name_ + " key " + fingerprint_.key + described(fingerprint_.components));
+    if (logs_details("cache"))
+      log_details("cache", name_ + " key " + fingerprint_.key + described(fingerprint_.components));
     state_ = "miss";
     find();
   } catch (const CacheError&) {
@@ -79,7 +83,10 @@ void Remembered::look_up(const Traced& traced, const Plan& plan, const Options& 
 
 void Remembered::tell(const char* event, const nlohmann::ordered_json& more) const {
   if (!writes_events()) return;
-  nlohmann::ordered_json fields = {{"name", name_}, {"key", fingerprint_.key.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(fingerprint_.key)}};
+  nlohmann::ordered_json fields = {
+      {"name", name_},
+      {"key",
+       fingerprint_.key.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(fingerprint_.key)}};
   fields.update(more);
   write_event(event, fields);
 }
@@ -89,7 +96,9 @@ void Remembered::find() {
   if (levels_->asks_local()) asked_.push_back("local");
   found_ = levels_->find_local(fingerprint_.key, damage);
   if (!damage.empty()) tell("damaged", {{"reason", damage}});
-  if (strict_ && !damage.empty()) throw CacheError("the cache entry " + fingerprint_.key + " " + damage + "; it was removed, so that the next compile makes it anew");
+  if (strict_ && !damage.empty())
+    throw CacheError("the cache entry " + fingerprint_.key + " " + damage +
+                     "; it was removed, so that the next compile makes it anew");
   if (!found_) find_remote();
 }
 
@@ -105,7 +114,9 @@ void Remembered::count_hit() {
   hit_ = Hit{found_->remote, found_->encoded.size(), bytes_of(found_->artifacts)};
   count("cache_hit");
   count("cache_time_saved_us", uint64_t(std::max(0.0, saved) * 1e6));
-  if (logs("cache")) log("cache", name_ + " hit " + fingerprint_.key + (found_->remote ? " (remote)" : "") + ", saves " + std::to_string(saved * 1e3) + " ms");
+  if (logs("cache"))
+    log("cache", name_ + " hit " + fingerprint_.key + (found_->remote ? " (remote)" : "") + ", saves " +
+                     std::to_string(saved * 1e3) + " ms");
   if (found_->remote) levels_->adopt(fingerprint_.key, *found_);
   found_.reset();
 }

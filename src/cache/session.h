@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-/// Looks a call up and saves what is compiled for it. Nothing that goes wrong inside the cache stops a compile: it becomes a bypass, counted, with a warning, unless the options
-/// are strict.
+/// Looks a call up and saves what is compiled for it. Nothing that goes wrong inside the cache stops a
+/// compile: it becomes a bypass, counted, with a warning, unless the options are strict.
 class Remembered {
  public:
   using Artifacts = std::map<std::string, std::string>;
@@ -17,10 +17,12 @@ class Remembered {
   /// Finds the cache that the options speak of. In strict mode throws CacheError when it cannot be used.
   explicit Remembered(const Options& options);
 
-  /// Gives the call its key, also where the cache is off, and asks the cache. In strict mode throws CacheError when the call cannot be cached, or when what the folder has is damaged.
+  /// Gives the call its key, also where the cache is off, and asks the cache. In strict mode throws
+  /// CacheError when the call cannot be cached, or when what the folder has is damaged.
   void look_up(const Traced& traced, const Plan& plan, const Options& options);
-  /// Runs `restore` on what was found, if anything was: first on what the folder has, then on what the remote store has. An exception from it makes that unfit: counted, and in strict
-  /// mode a CacheError where it was the folder's.
+  /// Runs `restore` on what was found, if anything was: first on what the folder has, then on what the remote
+  /// store has. An exception from it makes that unfit: counted, and in strict mode a CacheError where it was
+  /// the folder's.
   template <class Restore>
   bool restore(const Restore& restore);
   /// To be called when the call was compiled, and is in no cache.
@@ -28,7 +30,8 @@ class Remembered {
 
   /// From now on nothing is saved. In strict mode throws CacheError.
   void bypass(const std::string& reason);
-  /// The same for what is no news of the cache's: a call that is not compiled at all, or whose backward libtorch refuses.
+  /// The same for what is no news of the cache's: a call that is not compiled at all, or whose backward
+  /// libtorch refuses.
   void bypass_silently(const std::string& reason);
   /// The same for trouble of the cache's own: the reason says that it was not expected.
   void fail(const std::string& what);
@@ -62,7 +65,8 @@ class Remembered {
   Fingerprint fingerprint_;
   std::string name_, state_ = "off", reason_;
   bool strict_ = false, bypassed_ = false, unexpected_ = false;
-  bool replaces_ = false;                    ///< what is in the folder does not fit, and is not to be added to
+  /// what is in the folder does not fit, and is not to be added to
+  bool replaces_ = false;
   std::shared_ptr<cache::Levels> levels_;
   std::optional<cache::Found> found_;
   std::optional<Hit> hit_;

@@ -17,9 +17,13 @@ std::string variable(const char* name) {
 
 std::filesystem::path default_directory() {
   if (std::string own = variable("TANDEM_CACHE_DIR"); !own.empty()) return own;
-  if (std::string caches = variable("XDG_CACHE_HOME"); !caches.empty()) return std::filesystem::path(caches) / "tandem";
-  if (std::string home = variable("HOME"); !home.empty()) return std::filesystem::path(home) / ".cache" / "tandem";
-  throw Error("there is no place for the cache: neither TANDEM_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set; set CacheOptions::directory, or TANDEM_CACHE=off");
+  if (std::string caches = variable("XDG_CACHE_HOME"); !caches.empty())
+    return std::filesystem::path(caches) / "tandem";
+  if (std::string home = variable("HOME"); !home.empty())
+    return std::filesystem::path(home) / ".cache" / "tandem";
+  throw Error(
+      "there is no place for the cache: neither TANDEM_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set; set "
+      "CacheOptions::directory, or TANDEM_CACHE=off");
 }
 
 bool is_switched_off() {
@@ -28,7 +32,9 @@ bool is_switched_off() {
     if (word == off) return true;
   for (const char* on : {"", "on", "1", "true", "yes"})
     if (word == on) return false;
-  static const bool told = (warn("TANDEM_CACHE=" + word + " means nothing, and the cache is used; off, 0, false or no switch it off"), true);
+  static const bool told = (warn("TANDEM_CACHE=" + word +
+                                 " means nothing, and the cache is used; off, 0, false or no switch it off"),
+                            true);
   static_cast<void>(told);
   return false;
 }

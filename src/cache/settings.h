@@ -5,7 +5,8 @@
 
 namespace tandem::cache {
 
-/// The options with defaults filled in from the environment: TANDEM_CACHE=off beats everything; TANDEM_CACHE_DIR, XDG_CACHE_HOME and HOME say where the folder is, TANDEM_REMOTE_CACHE and
+/// The options with defaults filled in from the environment: TANDEM_CACHE=off beats everything;
+/// TANDEM_CACHE_DIR, XDG_CACHE_HOME and HOME say where the folder is, TANDEM_REMOTE_CACHE and
 /// TANDEM_CACHE_KEY what is not given; a remote that is "off" becomes none. To be asked once: what it returns
 /// has no "off" any more. Throws Error when there is no place for the folder.
 CacheOptions settle(CacheOptions options);

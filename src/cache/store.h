@@ -8,7 +8,7 @@ namespace tandem::cache {
 struct Fetched {
   enum class State : uint8_t { Absent, Found, Damaged } state = State::Absent;
   std::string payload;
-  std::string complaint;                     ///< Damaged: why, as the end of a sentence
+  std::string complaint;  ///< Damaged: why, as the end of a sentence
 };
 
 /// Thread-safe. Names are lower-case hex.

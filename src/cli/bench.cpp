@@ -23,16 +23,21 @@ double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 double milliseconds(const std::vector<double>& times) { return rounded(median(times) * 1e3); }
 
-Json mean(const Json& a, const Json& b) { return a.is_null() || b.is_null() ? Json() : Json((a.get<double>() + b.get<double>()) / 2); }
+Json mean(const Json& a, const Json& b) {
+  return a.is_null() || b.is_null() ? Json() : Json((a.get<double>() + b.get<double>()) / 2);
+}
 
-/// Tandem and Python in turn, two runs each: the first Python process finds an empty compiler cache, the second a filled one.
-void contest_with_peers(Contest& contest, StepTimes& times, const std::string& model, const BenchOptions& options, Json& line) {
+/// Tandem and Python in turn, two runs each: the first Python process finds an empty compiler cache, the
+/// second a filled one.
+void contest_with_peers(Contest& contest, StepTimes& times, const std::string& model,
+                        const BenchOptions& options, Json& line) {
   ScratchFolder cache;
   alternate(contest, options.seconds / 2, times);
   Json cold = run_peer(model, options, options.seconds / 2, cache.path);
   alternate(contest, options.seconds / 2, times);
   Json warm = run_peer(model, options, options.seconds / 2, cache.path);
-  Json eager = mean(cold["eager_ms"], warm["eager_ms"]), compiled = mean(cold["compiled_ms"], warm["compiled_ms"]);
+  Json eager = mean(cold["eager_ms"], warm["eager_ms"]),
+       compiled = mean(cold["compiled_ms"], warm["compiled_ms"]);
   line["peer_eager_ms"] = eager;
   line["peer_compiled_ms"] = compiled;
   line["peer_speedup"] = compiled.is_null() ? Json() : Json(eager.get<double>() / compiled.get<double>());
@@ -46,10 +51,14 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
   Json peers = Json::object();
   StepTimes times;
   for (int i = 0; i < warm_up_steps; ++i) contest.eager_step(), contest.compiled_step();
-  if (options.peers) contest_with_peers(contest, times, model, options, peers);
-  else alternate(contest, options.seconds, times);
+  if (options.peers)
+    contest_with_peers(contest, times, model, options, peers);
+  else
+    alternate(contest, options.seconds, times);
   const ScratchFolder cache;
-  const Json eager_first = first_step(options, model, {}, cache.path), cold = first_step(options, model, backend, cache.path), warm = first_step(options, model, backend, cache.path);
+  const Json eager_first = first_step(options, model, {}, cache.path),
+             cold = first_step(options, model, backend, cache.path),
+             warm = first_step(options, model, backend, cache.path);
   const bool loaded = warm["cache_state"] == "hit";
   const Explanation explanation = contest.explain();
   const double eager_ms = milliseconds(times.eager), tandem_ms = milliseconds(times.compiled);
@@ -75,35 +84,56 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
   return line;
 }
 
-std::string cell(const Json& value, int digits) { return value.is_null() ? "-" : fixed(value.get<double>(), digits); }
+std::string cell(const Json& value, int digits) {
+  return value.is_null() ? "-" : fixed(value.get<double>(), digits);
+}
 
-std::string ratio(const Json& a, const Json& b) { return factor(a.get<double>() / std::max(1.0, b.get<double>())); }
+std::string ratio(const Json& a, const Json& b) {
+  return factor(a.get<double>() / std::max(1.0, b.get<double>()));
+}
 
 Row table_row(const Json& line, bool peers) {
   char error[32];
   std::snprintf(error, sizeof error, "%.2g", line["max_error"].get<double>());
-  Row row{line["model"], line["backend"], cell(line["eager_ms"], 2), cell(line["tandem_ms"], 2), factor(line["speedup"]), error, cell(line["cold_s"], 3), cell(line["warm_s"], 3),
-          cell(line["compile_s"], 3), cell(line["load_s"], 3), megabytes(line["saved_bytes"]), ratio(line["saved_bytes"], line["eager_saved_bytes"]), megabytes(line["peak_bytes"]),
+  Row row{line["model"],
+          line["backend"],
+          cell(line["eager_ms"], 2),
+          cell(line["tandem_ms"], 2),
+          factor(line["speedup"]),
+          error,
+          cell(line["cold_s"], 3),
+          cell(line["warm_s"], 3),
+          cell(line["compile_s"], 3),
+          cell(line["load_s"], 3),
+          megabytes(line["saved_bytes"]),
+          ratio(line["saved_bytes"], line["eager_saved_bytes"]),
+          megabytes(line["peak_bytes"]),
           ratio(line["peak_bytes"], line["eager_peak_bytes"])};
-  if (peers) row.insert(row.end(), {cell(line["peer_eager_ms"], 2), cell(line["peer_compiled_ms"], 2), cell(line["peer_cold_s"], 1), cell(line["peer_warm_s"], 1)});
+  if (peers)
+    row.insert(row.end(), {cell(line["peer_eager_ms"], 2), cell(line["peer_compiled_ms"], 2),
+                           cell(line["peer_cold_s"], 1), cell(line["peer_warm_s"], 1)});
   return row;
 }
 
 Row table_head(bool peers) {
-  Row row{"model", "backend", "eager ms", "tandem ms", "speed-up", "max error", "first step s", "warm s", "compile s", "load s", "saved", "of eager's", "peak", "of eager's"};
+  Row row{"model",  "backend",   "eager ms", "tandem ms", "speed-up",   "max error", "first step s",
+          "warm s", "compile s", "load s",   "saved",     "of eager's", "peak",      "of eager's"};
   if (peers) row.insert(row.end(), {"python eager ms", "python compiled ms", "cold s", "warm s"});
   return row;
 }
 
 void print_models(const BenchOptions& options) {
-  for (const std::string& backend : options.backends) find_backend(backend);   // a wrong name fails before any time is spent
+  for (const std::string& backend : options.backends)
+    find_backend(backend);  // a wrong name fails before any time is spent
   std::vector<Row> rows{table_head(options.peers)};
   for (const std::string& model : options.models)
     for (const std::string& backend : options.backends) {
       if (!options.json) std::cerr << "measuring " << model << " with " << backend << "\n";
       Json line = bench_line(model, backend, options);
-      if (options.json) std::cout << line.dump() << std::endl;
-      else rows.push_back(table_row(line, options.peers));
+      if (options.json)
+        std::cout << line.dump() << std::endl;
+      else
+        rows.push_back(table_row(line, options.peers));
     }
   if (!options.json) std::cout << table(rows);
 }
@@ -112,20 +142,33 @@ void print_models(const BenchOptions& options) {
 
 void add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand("bench", "Measures compiled training steps against eager ones on the benchmark models");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measures compiled training steps against eager ones on the benchmark models");
   const std::vector<std::string> models = bench::model_names();
-  command->add_option("--model", options->models, "Which model; may be repeated; all of them when left out")->check(CLI::IsMember(models));
+  command->add_option("--model", options->models, "Which model; may be repeated; all of them when left out")
+      ->check(CLI::IsMember(models));
   command->add_option("--backend", options->backends, "Which backend; may be repeated");
-  command->add_option("--device", options->device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads of libtorch's CPU operators; its own choice when left out")->check(CLI::NonNegativeNumber);
-  command->add_option("--seconds", options->seconds, "How long eager and compiled steps alternate")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--layers", options->layers, "Layers of gpt; as many as it usually has when left out")->check(CLI::NonNegativeNumber);
+  command->add_option("--device", options->device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      ->add_option("--threads", options->threads,
+                   "Threads of libtorch's CPU operators; its own choice when left out")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--seconds", options->seconds, "How long eager and compiled steps alternate")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--layers", options->layers, "Layers of gpt; as many as it usually has when left out")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--peers", options->peers, "Also measure PyTorch in Python, runs in turn");
   command->add_flag("--json", options->json, "One JSON object a line");
   command->add_flag("--overhead", options->overhead, "Costs per recorded node and per compiled call instead");
   command->add_flag("--linear", options->linear, "Compile time per node of gpt with 4 to 64 layers instead");
-  command->add_flag("--promise", options->promise, "Loops whose sizes keep changing, and watched calls, over eager instead");
-  command->add_flag("--warm-start", options->warm_start, "Compiling gpt with 12 layers of width 768, and loading it in new processes from the folder and from a bundle, instead");
+  command->add_flag("--promise", options->promise,
+                    "Loops whose sizes keep changing, and watched calls, over eager instead");
+  command->add_flag("--warm-start", options->warm_start,
+                    "Compiling gpt with 12 layers of width 768, and loading it in new processes from the "
+                    "folder and from a bundle, instead");
   command->add_flag("--wide", options->wide, "For child processes of this program")->group("");
   command->add_flag("--first-step", options->first_step, "For child processes of this program")->group("");
   command->callback([=] {
@@ -134,11 +177,16 @@ void add_bench(CLI::App& app) {
     if (chosen.first_step) return print_first_step(chosen);
     if (chosen.models.empty()) chosen.models = models;
     if (chosen.backends.empty()) chosen.backends = {Options{}.backend};
-    if (chosen.overhead) print_overhead(chosen);
-    else if (chosen.linear) print_linear(chosen);
-    else if (chosen.promise) print_promise(chosen);
-    else if (chosen.warm_start) print_warm_start(chosen);
-    else print_models(chosen);
+    if (chosen.overhead)
+      print_overhead(chosen);
+    else if (chosen.linear)
+      print_linear(chosen);
+    else if (chosen.promise)
+      print_promise(chosen);
+    else if (chosen.warm_start)
+      print_warm_start(chosen);
+    else
+      print_models(chosen);
   });
 }
 

@@ -16,33 +16,41 @@ using Json = nlohmann::ordered_json;
 struct BenchOptions {
   std::vector<std::string> models, backends;
   std::string device = "cpu";
-  int threads = 0;                          ///< 0: libtorch's own choice
+  int threads = 0;  ///< 0: libtorch's own choice
   double seconds = 10;
   int64_t layers = 0;
   bool peers = false, json = false;
-  bool overhead = false, linear = false, promise = false, warm_start = false, first_step = false;   ///< something else than the models is measured
-  bool wide = false;                        ///< of a first step: not the model, but wide_gpt
+  bool overhead = false, linear = false, promise = false, warm_start = false,
+       first_step = false;  ///< something else than the models is measured
+  bool wide = false;        ///< of a first step: not the model, but wide_gpt
 };
 
-/// The first step of a model in a process of its own, with a cache in this folder: what print_first_step prints there. Throws Error when the child fails.
-Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend, const std::filesystem::path& cache);
+/// The first step of a model in a process of its own, with a cache in this folder: what print_first_step
+/// prints there. Throws Error when the child fails.
+Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend,
+                const std::filesystem::path& cache);
 
-/// Runs the first step of one model in this process, eager (`backend` empty) or compiled, and prints how long it took as JSON: for a fresh child process.
+/// Runs the first step of one model in this process, eager (`backend` empty) or compiled, and prints how long
+/// it took as JSON: for a fresh child process.
 void print_first_step(const BenchOptions& options);
 
 /// Costs per operator and per call: recording, a compiled call, a compiled forward and backward.
 void print_overhead(const BenchOptions& options);
 
-/// What compiling the gpt of print_overhead takes, and what loading it does: from the folder that the compile left, and from a bundle imported into an empty one.
+/// What compiling the gpt of print_overhead takes, and what loading it does: from the folder that the compile
+/// left, and from a bundle imported into an empty one.
 void print_warm_start(const BenchOptions& options);
 
-/// What keeping the promise costs: training loops whose sizes keep changing, and calls that are watched, over eager.
+/// What keeping the promise costs: training loops whose sizes keep changing, and calls that are watched, over
+/// eager.
 void print_promise(const BenchOptions& options);
 
 /// Compile time per node of gpt from 4 to 64 layers.
 void print_linear(const BenchOptions& options);
 
-/// One run of PyTorch in Python on a model, for `seconds`, with the given Inductor cache folder; null values where torch.compile refuses the model.
-Json run_peer(const std::string& model, const BenchOptions& options, double seconds, const std::string& cache_folder);
+/// One run of PyTorch in Python on a model, for `seconds`, with the given Inductor cache folder; null values
+/// where torch.compile refuses the model.
+Json run_peer(const std::string& model, const BenchOptions& options, double seconds,
+              const std::string& cache_folder);
 
 }  // namespace tandem::cli

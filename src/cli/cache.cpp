@@ -1,13 +1,12 @@
-#include "bench.h"
+// The commands below `tandem cache`, and those that are about the folder as a whole, or about bundles.
+#include "cache_command.h"
 #include "commands.h"
-#include "stored.h"
 #include "table.h"
 
 #include <tandem/cache.h>
 
 #include <CLI/CLI.hpp>
 
-#include <ctime>
 #include <iostream>
 #include <set>
 
@@ -17,131 +16,9 @@ namespace {
 
 using cache::Kind;
 
-struct CacheCommand {
-  std::filesystem::path directory, file;
-  std::string key;
-  std::vector<std::string> keys;
-  uint64_t max_bytes = CacheOptions{}.max_bytes;
-  bool json = false, graphs = false;
-
-  CacheOptions options() const {
-    CacheOptions settled = cache_at(directory);
-    settled.max_bytes = max_bytes;
-    return settled;
-  }
-};
-
-void print(const Json& object) { std::cout << object.dump() << std::endl; }
-
-std::string count_of(uint64_t number, const std::string& one, const std::string& many) { return std::to_string(number) + " " + (number == 1 ? one : many); }
-
-std::string utc(cache::Time time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::time_point_cast<std::chrono::system_clock::duration>(time));
-  std::tm parts = {};
-  gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+std::string count_of(uint64_t number, const std::string& one, const std::string& many) {
+  return std::to_string(number) + " " + (number == 1 ? one : many);
 }
-
-/// Those of an entry that are there, by name, each once.
-std::map<std::string, uint64_t> artifact_sizes(const cache::LocalStore& store, const cache::StoredEntry& entry) {
-  std::map<std::string, uint64_t> sizes;
-  const std::vector<std::string> named = cache::artifacts_of(entry);
-  for (const cache::StoredFile& file : store.list())
-    if (file.kind == Kind::Artifact && std::find(named.begin(), named.end(), file.name) != named.end()) sizes[file.name] = file.bytes;
-  return sizes;
-}
-
-// ---- ls
-
-void list(const CacheCommand& command) {
-  const cache::LocalStore store = open_store(command.options());
-  std::vector<Row> rows = {{"key", "backend", "nodes", "entry", "saves", "last used"}};
-  for (const cache::StoredFile& file : list_entries(store)) {
-    Json line{{"key", file.name}, {"bytes", file.bytes}, {"last_use", utc(file.last_use)}};
-    try {
-      const cache::StoredEntry entry = read_entry(store, file.name).entry;
-      rows.push_back({file.name.substr(0, 16), entry.backend, std::to_string(entry.nodes_recorded), kilobytes(double(file.bytes)), duration(seconds_saved(entry)), utc(file.last_use)});
-      line.update({{"backend", entry.backend}, {"nodes", entry.nodes_recorded}, {"artifacts", cache::artifacts_of(entry).size()}, {"saves_s", seconds_saved(entry)}, {"damage", nullptr}});
-    } catch (const Error& error) {
-      rows.push_back({file.name.substr(0, 16), "damaged", "-", kilobytes(double(file.bytes)), "-", utc(file.last_use)});
-      line["damage"] = error.what();
-    }
-    if (command.json) print(line);
-  }
-  if (!command.json) std::cout << table(rows);
-}
-
-// ---- show
-
-using Graphs = std::vector<std::pair<std::string, const Graph*>>;
-
-/// Every graph of an entry, with a title that says where it belongs.
-void collect_graphs(const cache::StoredOrder& order, const std::string& prefix, Graphs& graphs) {
-  graphs.emplace_back(prefix + "forward", &order.halves.forward);
-  if (!order.halves.backward.empty()) graphs.emplace_back(prefix + "whole backward", &order.halves.backward);
-  for (size_t i = 0; i < order.backwards.size(); ++i) graphs.emplace_back(prefix + "backward " + std::to_string(i), &order.backwards[i].graph);
-  for (size_t i = 0; i < order.above.size(); ++i) collect_graphs(order.above[i], prefix + "above " + std::to_string(i) + ": ", graphs);
-}
-
-void show_json(const std::string& key, const ReadEntry& read, const std::map<std::string, uint64_t>& sizes, const Graphs& graphs) {
-  const cache::StoredEntry& entry = read.entry;
-  Json components = Json::object(), artifacts = Json::array(), texts = Json::object();
-  for (const cache::Component& component : entry.components) components[component.name] = component.hash;
-  for (const std::string& name : cache::artifacts_of(entry)) artifacts.push_back({{"name", name}, {"bytes", sizes.contains(name) ? Json(sizes.at(name)) : Json()}});
-  for (const auto& [title, graph] : graphs) texts[title] = graph->to_string();
-  Json line{{"key", key},
-            {"backend", entry.backend},
-            {"backend_version", entry.backend_version},
-            {"nodes", entry.nodes_recorded},
-            {"payload_bytes", read.payload.size()},
-            {"artifacts", artifacts},
-            {"eager_saved_bytes", entry.eager_saved_bytes},
-            {"trace_s", entry.trace_seconds},
-            {"compile_forward_s", entry.forward_seconds},
-            {"compile_backward_s", entry.backward_seconds},
-            {"saves_s", seconds_saved(entry)},
-            {"components", components},
-            {"options", entry.options},
-            {"contract", entry.contract},
-            {"machine", entry.machine}};
-  if (!graphs.empty()) line["graphs"] = texts;
-  print(line);
-}
-
-void show_text(const std::string& key, const ReadEntry& read, const std::map<std::string, uint64_t>& sizes, const Graphs& graphs) {
-  const cache::StoredEntry& entry = read.entry;
-  std::cout << "key " << key << "\n";
-  for (const cache::Component& component : entry.components) std::cout << "  " << component.name << ": " << component.hash << "\n";
-  std::cout << "\noptions\n" << entry.options << "\ncontract\n" << entry.contract << "\n\nmachine\n" << entry.machine << "\n";
-  for (const auto& [title, graph] : graphs) std::cout << title << "\n" << graph->to_string() << "\n\n";
-  std::vector<Row> rows = {{"", "this entry"},
-                           {"backend", entry.backend + " " + entry.backend_version},
-                           {"nodes recorded", std::to_string(entry.nodes_recorded)},
-                           {"entry, uncompressed", kilobytes(double(read.payload.size()))}};
-  for (const std::string& name : cache::artifacts_of(entry)) rows.push_back({"code " + name.substr(0, 16), sizes.contains(name) ? kilobytes(double(sizes.at(name))) : "not there"});
-  rows.push_back({"a hit saves", duration(seconds_saved(entry))});
-  rows.push_back({"  recording the backward", duration(entry.trace_seconds)});
-  rows.push_back({"  compiling the forward", duration(entry.forward_seconds)});
-  rows.push_back({"  compiling backwards", duration(entry.backward_seconds)});
-  std::cout << table(rows);
-}
-
-void show(const CacheCommand& command) {
-  const cache::LocalStore store = open_store(command.options());
-  const std::string key = complete_key(store, command.key);
-  Graphs graphs;
-  try {
-    const ReadEntry read = read_entry(store, key);
-    if (command.graphs) collect_graphs(read.entry.first, "", graphs);
-    (command.json ? show_json : show_text)(key, read, artifact_sizes(store, read.entry), graphs);
-  } catch (const Error& error) {
-    throw Error("the entry " + key + " " + error.what());
-  }
-}
-
-// ---- the folder as a whole
 
 void print_stats(const CacheCommand& command) {
   const CacheOptions options = command.options();
@@ -157,9 +34,16 @@ void print_stats(const CacheCommand& command) {
     }
   }
   if (command.json)
-    return print({{"directory", options.directory.string()}, {"entries", totals.entries}, {"damaged_entries", damaged}, {"artifacts", totals.artifacts}, {"bytes", totals.bytes}, {"max_bytes", options.max_bytes}, {"saves_s", saves}});
+    return print({{"directory", options.directory.string()},
+                  {"entries", totals.entries},
+                  {"damaged_entries", damaged},
+                  {"artifacts", totals.artifacts},
+                  {"bytes", totals.bytes},
+                  {"max_bytes", options.max_bytes},
+                  {"saves_s", saves}});
   std::cout << options.directory.string() << "\n"
-            << count_of(totals.entries, "entry", "entries") << (damaged ? ", " + std::to_string(damaged) + " damaged" : "") << "\n"
+            << count_of(totals.entries, "entry", "entries")
+            << (damaged ? ", " + std::to_string(damaged) + " damaged" : "") << "\n"
             << count_of(totals.artifacts, "artifact", "artifacts") << "\n"
             << megabytes(double(totals.bytes)) << " of " << megabytes(double(options.max_bytes)) << "\n"
             << "one hit of each entry saves " << duration(saves) << "\n";
@@ -168,8 +52,10 @@ void print_stats(const CacheCommand& command) {
 /// What is wrong with a file whose frame is whole, as the end of a sentence.
 std::string wrong_contents(const cache::LocalStore& store, const cache::StoredFile& file) {
   try {
-    if (file.kind == Kind::Entry) read_entry(store, file.name);
-    else if (const cache::Fetched fetched = store.look(file.kind, file.name); fetched.state == cache::Fetched::State::Found && sha256(fetched.payload) != file.name)
+    if (file.kind == Kind::Entry)
+      read_entry(store, file.name);
+    else if (const cache::Fetched fetched = store.look(file.kind, file.name);
+             fetched.state == cache::Fetched::State::Found && sha256(fetched.payload) != file.name)
       return "holds other code than its name says";
   } catch (const Error& error) {
     return error.what();
@@ -185,21 +71,28 @@ void verify(const CacheCommand& command) {
   const std::vector<cache::StoredFile> files = store.list();
   for (const cache::StoredFile& file : files)
     if (!known.contains({file.kind, file.name}))
-      if (std::string complaint = wrong_contents(store, file); !complaint.empty()) damaged.push_back({file.kind, file.name, complaint});
+      if (std::string complaint = wrong_contents(store, file); !complaint.empty())
+        damaged.push_back({file.kind, file.name, complaint});
   for (const auto& [kind, name, complaint] : damaged) {
     const std::string what = kind == Kind::Entry ? "entry" : "artifact";
-    if (command.json) print({{"kind", what}, {"name", name}, {"complaint", complaint}});
-    else std::cout << "The " << what << " " << name << " " << complaint << ".\n";
+    if (command.json)
+      print({{"kind", what}, {"name", name}, {"complaint", complaint}});
+    else
+      std::cout << "The " << what << " " << name << " " << complaint << ".\n";
   }
-  if (!command.json) std::cout << count_of(files.size(), "file was", "files were") << " opened, " << damaged.size() << " of them damaged.\n";
+  if (!command.json)
+    std::cout << count_of(files.size(), "file was", "files were") << " opened, " << damaged.size()
+              << " of them damaged.\n";
   if (!damaged.empty()) throw Exit{1};
 }
 
 void clear(const CacheCommand& command) {
   const CacheOptions options = command.options();
   const uint64_t removed = open_store(options).clear();
-  if (command.json) print({{"directory", options.directory.string()}, {"removed", removed}});
-  else std::cout << count_of(removed, "file", "files") << " removed from " << options.directory.string() << "\n";
+  if (command.json)
+    print({{"directory", options.directory.string()}, {"removed", removed}});
+  else
+    std::cout << count_of(removed, "file", "files") << " removed from " << options.directory.string() << "\n";
 }
 
 /// An entry that nobody can read is not needed, nor is code that no other entry names.
@@ -219,10 +112,17 @@ std::set<std::pair<Kind, std::string>> needed_files(const cache::LocalStore& sto
 void collect_garbage(const CacheCommand& command) {
   cache::LocalStore store = open_store(command.options());
   const auto needed = needed_files(store);
-  const cache::Collected collected = store.gc([&](const cache::StoredFile& file) { return needed.contains({file.kind, file.name}); });
-  if (command.json) return print({{"abandoned", collected.abandoned}, {"unneeded", collected.unneeded}, {"evicted", collected.evicted}, {"bytes", collected.bytes}});
-  std::cout << "removed: " << count_of(collected.abandoned, "unfinished file", "unfinished files") << ", " << count_of(collected.unneeded, "file", "files") << " that nothing needs, "
-            << count_of(collected.evicted, "file", "files") << " for room; " << megabytes(double(collected.bytes)) << "\n";
+  const cache::Collected collected =
+      store.gc([&](const cache::StoredFile& file) { return needed.contains({file.kind, file.name}); });
+  if (command.json)
+    return print({{"abandoned", collected.abandoned},
+                  {"unneeded", collected.unneeded},
+                  {"evicted", collected.evicted},
+                  {"bytes", collected.bytes}});
+  std::cout << "removed: " << count_of(collected.abandoned, "unfinished file", "unfinished files") << ", "
+            << count_of(collected.unneeded, "file", "files") << " that nothing needs, "
+            << count_of(collected.evicted, "file", "files") << " for room; "
+            << megabytes(double(collected.bytes)) << "\n";
 }
 
 // ---- bundles
@@ -239,7 +139,9 @@ void export_entries(const CacheCommand& command) {
     try {
       ReadEntry read = read_entry(store, key);
       for (const std::string& name : cache::artifacts_of(read.entry))
-        if (cache::Fetched code = store.look(Kind::Artifact, name); code.state == cache::Fetched::State::Found) items[{Kind::Artifact, name}] = {Kind::Artifact, name, std::move(code.payload)};
+        if (cache::Fetched code = store.look(Kind::Artifact, name);
+            code.state == cache::Fetched::State::Found)
+          items[{Kind::Artifact, name}] = {Kind::Artifact, name, std::move(code.payload)};
       items[{Kind::Entry, key}] = {Kind::Entry, key, std::move(read.payload)};
     } catch (const Error& error) {
       std::cerr << "tandem: the entry " << key << " " << error.what() << "; it is left out\n";
@@ -248,45 +150,69 @@ void export_entries(const CacheCommand& command) {
   std::vector<cache::BundleItem> list;
   for (auto& [place, item] : items) list.push_back(std::move(item));
   cache::write_bundle(command.file, list, options.signing_key);
-  const size_t entries = size_t(std::count_if(list.begin(), list.end(), [](const auto& item) { return item.kind == Kind::Entry; }));
-  if (command.json) print({{"file", command.file.string()}, {"entries", entries}, {"artifacts", list.size() - entries}, {"bytes", std::filesystem::file_size(command.file)}});
-  else std::cout << count_of(entries, "entry", "entries") << " written to " << command.file.string() << "\n";
+  const size_t entries = size_t(
+      std::count_if(list.begin(), list.end(), [](const auto& item) { return item.kind == Kind::Entry; }));
+  if (command.json)
+    print({{"file", command.file.string()},
+           {"entries", entries},
+           {"artifacts", list.size() - entries},
+           {"bytes", std::filesystem::file_size(command.file)}});
+  else
+    std::cout << count_of(entries, "entry", "entries") << " written to " << command.file.string() << "\n";
 }
 
 void import_entries(const CacheCommand& command) {
   const CacheOptions options = command.options();
   cache::import_bundle(command.file, options);
   const cache::LocalTotals totals = open_store(options).stats();
-  if (command.json) print({{"directory", options.directory.string()}, {"entries", totals.entries}, {"artifacts", totals.artifacts}, {"bytes", totals.bytes}});
-  else std::cout << options.directory.string() << " has " << count_of(totals.entries, "entry", "entries") << " now\n";
+  if (command.json)
+    print({{"directory", options.directory.string()},
+           {"entries", totals.entries},
+           {"artifacts", totals.artifacts},
+           {"bytes", totals.bytes}});
+  else
+    std::cout << options.directory.string() << " has " << count_of(totals.entries, "entry", "entries")
+              << " now\n";
 }
 
 }  // namespace
 
 void add_cache(CLI::App& app) {
   auto command = std::make_shared<CacheCommand>();
-  CLI::App* cache = app.add_subcommand("cache", "Looks at what the cache of compiled code holds, and looks after it");
+  CLI::App* cache =
+      app.add_subcommand("cache", "Looks at what the cache of compiled code holds, and looks after it");
   cache->require_subcommand(1);
   const auto add = [&](const char* name, const char* what, void (*run)(const CacheCommand&)) {
     CLI::App* added = cache->add_subcommand(name, what);
-    added->add_option("--directory", command->directory, "The cache's folder, where it is not the default one");
+    added->add_option("--directory", command->directory,
+                      "The cache's folder, where it is not the default one");
     added->add_flag("--json", command->json, "One JSON object a line");
     added->callback([command, run] { run(*command); });
     return added;
   };
-  add("ls", "Lists the entries, most recently used first", list);
-  CLI::App* shown = add("show", "Prints one entry: its key's components, options, contract, sizes and what a hit saves", show);
+  add("ls", "Lists the entries, most recently used first", print_entries);
+  CLI::App* shown =
+      add("show", "Prints one entry: its key's components, options, contract, sizes and what a hit saves",
+          show_entry);
   shown->add_option("key", command->key, "Its key, or how that begins")->required();
   shown->add_flag("--graphs", command->graphs, "The graphs as well");
   add("stats", "Counts what is in the folder", print_stats);
   add("verify", "Opens every file; the exit status is 1 when one is damaged", verify);
   add("clear", "Removes every entry and artifact", clear);
-  CLI::App* collected = add("gc", "Removes what writers left unfinished, what nothing needs and, least recently used first, what is too much", collect_garbage);
-  collected->add_option("--max-bytes", command->max_bytes, "What the folder may hold afterwards")->capture_default_str();
+  CLI::App* collected = add("gc",
+                            "Removes what writers left unfinished, what nothing needs and, least recently "
+                            "used first, what is too much",
+                            collect_garbage);
+  collected->add_option("--max-bytes", command->max_bytes, "What the folder may hold afterwards")
+      ->capture_default_str();
   CLI::App* exported = add("export", "Writes entries and their code into one file", export_entries);
   exported->add_option("file", command->file, "The file to write")->required();
-  exported->add_option("keys", command->keys, "Their keys, or how those begin; all entries when none is given");
-  add("import", "Puts what such a file holds into the folder", import_entries)->add_option("file", command->file, "The file to read")->required()->check(CLI::ExistingFile);
+  exported->add_option("keys", command->keys,
+                       "Their keys, or how those begin; all entries when none is given");
+  add("import", "Puts what such a file holds into the folder", import_entries)
+      ->add_option("file", command->file, "The file to read")
+      ->required()
+      ->check(CLI::ExistingFile);
 }
 
 }  // namespace tandem::cli

@@ -16,7 +16,8 @@ namespace tandem::cli {
 namespace {
 
 std::string read_texts(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw Error("there is no folder " + folder.string() + " to take text from; name one with --data");
+  if (!fs::is_directory(folder))
+    throw Error("there is no folder " + folder.string() + " to take text from; name one with --data");
   std::set<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".txt") files.insert(entry.path());
@@ -33,7 +34,8 @@ std::string read_texts(const fs::path& folder) {
 Corpus load_corpus(const fs::path& folder, int64_t length) {
   const std::string text = read_texts(folder);
   if (static_cast<int64_t>(text.size()) <= length + 1)
-    throw Error("the .txt files in " + folder.string() + " hold " + std::to_string(text.size()) + " characters, too few to train on; name another folder with --data");
+    throw Error("the .txt files in " + folder.string() + " hold " + std::to_string(text.size()) +
+                " characters, too few to train on; name another folder with --data");
   std::vector<int64_t> number(256, -1);
   for (unsigned char c : text) number[c] = 0;
   Corpus corpus;
@@ -45,7 +47,8 @@ Corpus load_corpus(const fs::path& folder, int64_t length) {
   return corpus;
 }
 
-std::pair<at::Tensor, at::Tensor> draw_batch(const Corpus& corpus, int64_t batch, int64_t length, std::mt19937_64& random) {
+std::pair<at::Tensor, at::Tensor> draw_batch(const Corpus& corpus, int64_t batch, int64_t length,
+                                             std::mt19937_64& random) {
   std::vector<at::Tensor> pieces, following;
   for (int64_t i = 0; i < batch; ++i) {
     const int64_t start = random() % (corpus.tokens.size(0) - length - 1);

@@ -12,14 +12,16 @@ namespace tandem::cli {
 namespace {
 
 constexpr double width = 960, height = 540, left = 80, right = 930, top = 60, bottom = 470;
-constexpr size_t few_points = 40;           // so few that each gets a dot: a line of one point would not be seen
+constexpr size_t few_points = 40;  // so few that each gets a dot: a line of one point would not be seen
 
 /// A range of values that ends at round numbers, and the distance of round numbers inside it.
 struct Axis {
   double low, high, step;
   double pixels_from, pixels_to;
 
-  double place(double value) const { return pixels_from + (value - low) / (high - low) * (pixels_to - pixels_from); }
+  double place(double value) const {
+    return pixels_from + (value - low) / (high - low) * (pixels_to - pixels_from);
+  }
   int digits() const { return std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9))); }
 };
 
@@ -43,15 +45,18 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string text_at(double x, double y, const char* anchor, int size, const std::string& text, const std::string& more = {}) {
+std::string text_at(double x, double y, const char* anchor, int size, const std::string& text,
+                    const std::string& more = {}) {
   std::ostringstream out;
-  out << "<text x=\"" << x << "\" y=\"" << y << "\" text-anchor=\"" << anchor << "\" font-size=\"" << size << "\" " << more << ">" << escaped(text) << "</text>\n";
+  out << "<text x=\"" << x << "\" y=\"" << y << "\" text-anchor=\"" << anchor << "\" font-size=\"" << size
+      << "\" " << more << ">" << escaped(text) << "</text>\n";
   return out.str();
 }
 
 std::string line(double x1, double y1, double x2, double y2, const char* colour) {
   std::ostringstream out;
-  out << "<line x1=\"" << x1 << "\" y1=\"" << y1 << "\" x2=\"" << x2 << "\" y2=\"" << y2 << "\" stroke=\"" << colour << "\"/>\n";
+  out << "<line x1=\"" << x1 << "\" y1=\"" << y1 << "\" x2=\"" << x2 << "\" y2=\"" << y2 << "\" stroke=\""
+      << colour << "\"/>\n";
   return out.str();
 }
 
@@ -59,11 +64,13 @@ std::string grid(const Axis& x, const Axis& y) {
   std::string svg;
   for (int i = 0; y.low + i * y.step <= y.high + y.step / 2; ++i) {
     const double value = y.low + i * y.step, at = y.place(value);
-    svg += line(left, at, right, at, "#e3e3e3") + text_at(left - 10, at + 5, "end", 15, fixed(value, y.digits()));
+    svg += line(left, at, right, at, "#e3e3e3") +
+           text_at(left - 10, at + 5, "end", 15, fixed(value, y.digits()));
   }
   for (int i = 0; x.low + i * x.step <= x.high + x.step / 2; ++i) {
     const double value = x.low + i * x.step, at = x.place(value);
-    svg += line(at, bottom, at, bottom + 6, "#555555") + text_at(at, bottom + 24, "middle", 15, fixed(value, x.digits()));
+    svg += line(at, bottom, at, bottom + 6, "#555555") +
+           text_at(at, bottom + 24, "middle", 15, fixed(value, x.digits()));
   }
   return svg + line(left, bottom, right, bottom, "#555555") + line(left, top, left, bottom, "#555555");
 }
@@ -74,18 +81,22 @@ std::string draw(const Curve& curve, const Axis& x, const Axis& y) {
     if (!std::isfinite(curve.values[i])) continue;
     const double px = x.place(i + 1), py = y.place(curve.values[i]);
     points << px << "," << py << " ";
-    if (curve.values.size() <= few_points) dots << "<circle cx=\"" << px << "\" cy=\"" << py << "\" r=\"" << curve.width + 1 << "\" fill=\"" << curve.colour << "\"/>\n";
+    if (curve.values.size() <= few_points)
+      dots << "<circle cx=\"" << px << "\" cy=\"" << py << "\" r=\"" << curve.width + 1 << "\" fill=\""
+           << curve.colour << "\"/>\n";
   }
-  return "<polyline fill=\"none\" stroke-linejoin=\"round\" stroke=\"" + curve.colour + "\" stroke-width=\"" + fixed(curve.width, 1) + "\" points=\"" + points.str() + "\"/>\n" +
-         dots.str();
+  return "<polyline fill=\"none\" stroke-linejoin=\"round\" stroke=\"" + curve.colour + "\" stroke-width=\"" +
+         fixed(curve.width, 1) + "\" points=\"" + points.str() + "\"/>\n" + dots.str();
 }
 
 std::string legend(const std::vector<Curve>& curves) {
   std::string svg;
   double y = top + 24;
   for (const Curve& curve : curves) {
-    svg += "<line x1=\"" + fixed(right - 230, 0) + "\" y1=\"" + fixed(y, 0) + "\" x2=\"" + fixed(right - 180, 0) + "\" y2=\"" + fixed(y, 0) + "\" stroke=\"" + curve.colour +
-           "\" stroke-width=\"" + fixed(curve.width, 1) + "\"/>\n" + text_at(right - 168, y + 5, "start", 16, curve.label);
+    svg += "<line x1=\"" + fixed(right - 230, 0) + "\" y1=\"" + fixed(y, 0) + "\" x2=\"" +
+           fixed(right - 180, 0) + "\" y2=\"" + fixed(y, 0) + "\" stroke=\"" + curve.colour +
+           "\" stroke-width=\"" + fixed(curve.width, 1) + "\"/>\n" +
+           text_at(right - 168, y + 5, "start", 16, curve.label);
     y += 26;
   }
   return svg;
@@ -102,14 +113,19 @@ std::string to_svg(const Chart& chart) {
       if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
   }
   if (low > high) low = 0, high = 1;
-  const Axis x = make_axis(0, static_cast<double>(points), 10, 1, left, right), y = make_axis(low, high, 7, 0, bottom, top);
+  const Axis x = make_axis(0, static_cast<double>(points), 10, 1, left, right),
+             y = make_axis(low, high, 7, 0, bottom, top);
   std::ostringstream svg;
-  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height << "\" viewBox=\"0 0 " << width << " " << height
-      << "\" font-family=\"DejaVu Sans, Helvetica, sans-serif\" fill=\"#222222\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height
+      << "\" viewBox=\"0 0 " << width << " " << height
+      << "\" font-family=\"DejaVu Sans, Helvetica, sans-serif\" fill=\"#222222\">\n<rect width=\"100%\" "
+         "height=\"100%\" fill=\"white\"/>\n"
       << text_at((left + right) / 2, 34, "middle", 20, chart.title) << grid(x, y);
   for (const Curve& curve : chart.curves) svg << draw(curve, x, y);
   svg << legend(chart.curves) << text_at((left + right) / 2, height - 16, "middle", 17, chart.x_label)
-      << text_at(24, (top + bottom) / 2, "middle", 17, chart.y_label, "transform=\"rotate(-90 24 " + fixed((top + bottom) / 2, 0) + ")\"") << "</svg>\n";
+      << text_at(24, (top + bottom) / 2, "middle", 17, chart.y_label,
+                 "transform=\"rotate(-90 24 " + fixed((top + bottom) / 2, 0) + ")\"")
+      << "</svg>\n";
   return svg.str();
 }
 

@@ -7,11 +7,12 @@
 
 namespace tandem::cli {
 
-/// One line of a chart. Drawn in the order given, so a thick light line stays visible under a thin dark one that takes the same way.
+/// One line of a chart. Drawn in the order given, so a thick light line stays visible under a thin dark one
+/// that takes the same way.
 struct Curve {
   std::string label, colour;
   double width;
-  std::vector<double> values;               ///< at x = 1, 2, 3, ...
+  std::vector<double> values;  ///< at x = 1, 2, 3, ...
 };
 
 struct Chart {
@@ -21,7 +22,8 @@ struct Chart {
 
 std::string to_svg(const Chart& chart);
 
-/// Turns an SVG file into a PNG beside it with rsvg-convert; an empty string on success, else what to do about the failure.
+/// Turns an SVG file into a PNG beside it with rsvg-convert; an empty string on success, else what to do
+/// about the failure.
 std::string convert_to_png(const std::filesystem::path& svg, const std::filesystem::path& png);
 
 }  // namespace tandem::cli

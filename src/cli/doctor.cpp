@@ -24,7 +24,7 @@ namespace {
 
 /// One thing that was looked at. Optional things may be missing; `without` then says what does not work.
 struct Finding {
-  std::string name, found;                  ///< `found` empty: missing
+  std::string name, found;  ///< `found` empty: missing
   bool necessary = false;
   std::string without;
 };
@@ -51,13 +51,16 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string path_of(const std::optional<std::filesystem::path>& path) { return path ? path->string() : ""; }
 
-/// The first line of what a program says about its version, wherever it says it; empty when the program is not there.
+/// The first line of what a program says about its version, wherever it says it; empty when the program is
+/// not there.
 std::string version_of(const std::string& program, const std::string& option) {
   const Finished asked = run_program({"sh", "-c", program + " " + option + " 2>&1"});
   return asked.status == 0 ? asked.output.substr(0, asked.output.find('\n')) : "";
 }
 
-std::string cuda_devices() { return torch::cuda::is_available() ? std::to_string(torch::cuda::device_count()) + " device(s)" : ""; }
+std::string cuda_devices() {
+  return torch::cuda::is_available() ? std::to_string(torch::cuda::device_count()) + " device(s)" : "";
+}
 
 std::vector<Finding> examine() {
   const auto python = find_python_with_torch();
@@ -70,8 +73,10 @@ std::vector<Finding> examine() {
       {"engine", try_engine(), true},
       {"cuda", cuda_devices(), false, "--device cuda"},
       {"dot", version_of("dot", "-V"), false, "drawings of graphs (Debian package graphviz)"},
-      {"rsvg-convert", version_of("rsvg-convert", "--version"), false, "loss curves as PNG (Debian package librsvg2-bin)"},
-      {"python with torch", python ? python->torch_version + " in " + python->program : "", false, "bench --peers (set TANDEM_PYTHON to a Python that can import torch)"},
+      {"rsvg-convert", version_of("rsvg-convert", "--version"), false,
+       "loss curves as PNG (Debian package librsvg2-bin)"},
+      {"python with torch", python ? python->torch_version + " in " + python->program : "", false,
+       "bench --peers (set TANDEM_PYTHON to a Python that can import torch)"},
       {"training text", path_of(find_shipped("data")), false, "train without --data"},
       {"peer script", path_of(find_shipped("bench/torch_peers.py")), false, "bench --peers"},
   };
@@ -90,7 +95,9 @@ void print_json(const std::vector<Finding>& findings, bool healthy) {
 
 void print_text(const std::vector<Finding>& findings, bool healthy) {
   for (const Finding& finding : findings) {
-    const std::string state = !finding.found.empty() ? finding.found : finding.necessary ? "MISSING, and necessary" : "not found; without it: no " + finding.without;
+    const std::string state = !finding.found.empty() ? finding.found
+                              : finding.necessary    ? "MISSING, and necessary"
+                                                     : "not found; without it: no " + finding.without;
     std::cout << finding.name << std::string(20 - finding.name.size(), ' ') << state << "\n";
   }
   std::cout << (healthy ? "Everything necessary is there.\n" : "Something necessary is missing.\n");
@@ -99,15 +106,19 @@ void print_text(const std::vector<Finding>& findings, bool healthy) {
 }  // namespace
 
 void add_doctor(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("doctor", "Says which versions are in use, what was found and what is missing");
+  CLI::App* command =
+      app.add_subcommand("doctor", "Says which versions are in use, what was found and what is missing");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object");
   command->footer("Status 0 when everything necessary is there, 1 otherwise.");
   command->callback([json] {
     const std::vector<Finding> findings = examine();
-    const bool healthy = std::none_of(findings.begin(), findings.end(), [](const Finding& f) { return f.necessary && f.found.empty(); });
-    if (*json) print_json(findings, healthy);
-    else print_text(findings, healthy);
+    const bool healthy = std::none_of(findings.begin(), findings.end(),
+                                      [](const Finding& f) { return f.necessary && f.found.empty(); });
+    if (*json)
+      print_json(findings, healthy);
+    else
+      print_text(findings, healthy);
     if (!healthy) throw Exit{1};
   });
 }

@@ -20,7 +20,14 @@ constexpr std::pair<const char*, const char*> phases[] = {
 double microseconds(double seconds) { return seconds * 1e6; }
 
 Json bar(const Json& event, const std::string& name, double start, double seconds, Json arguments) {
-  return {{"name", name}, {"cat", "tandem"}, {"ph", "X"}, {"ts", microseconds(start)}, {"dur", microseconds(seconds)}, {"pid", event["process"]}, {"tid", event["thread"]}, {"args", std::move(arguments)}};
+  return {{"name", name},
+          {"cat", "tandem"},
+          {"ph", "X"},
+          {"ts", microseconds(start)},
+          {"dur", microseconds(seconds)},
+          {"pid", event["process"]},
+          {"tid", event["thread"]},
+          {"args", std::move(arguments)}};
 }
 
 /// Texts of components are for `tandem why`, graphs for people.
@@ -32,7 +39,8 @@ Json shown_arguments(const Json& event) {
 
 std::string title(const Json& event) {
   const std::string name = event.value("name", ""), state = event.value("state", "");
-  return std::string(event["event"]) + (name.empty() ? "" : " " + name) + (state.empty() ? "" : " (" + state + ")");
+  return std::string(event["event"]) + (name.empty() ? "" : " " + name) +
+         (state.empty() ? "" : " (" + state + ")");
 }
 
 void add_bars(const Json& event, Json& shown) {
@@ -73,7 +81,9 @@ std::vector<Json> read_events(const std::filesystem::path& path) {
     if (file.eof()) break;
     const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     auto lacks = [&](const char* field) { return !event.contains(field); };
-    if (!event.is_object() || lacks("event") || lacks("time") || lacks("process") || lacks("thread") || lacks("key")) throw Error(path.string() + ": line " + std::to_string(number) + " is no event");
+    if (!event.is_object() || lacks("event") || lacks("time") || lacks("process") || lacks("thread") ||
+        lacks("key"))
+      throw Error(path.string() + ": line " + std::to_string(number) + " is no event");
     events.push_back(event);
   }
   return events;
@@ -85,7 +95,8 @@ std::map<std::string, cache::Components> components_in(const std::filesystem::pa
     if (!event.contains("components") || !event["key"].is_string()) continue;
     cache::Components& components = found[event["key"]];
     components.clear();
-    for (const auto& [name, one] : event["components"].items()) components.push_back({name, one["hash"], one["text"]});
+    for (const auto& [name, one] : event["components"].items())
+      components.push_back({name, one["hash"], one["text"]});
   }
   return found;
 }
@@ -93,16 +104,25 @@ std::map<std::string, cache::Components> components_in(const std::filesystem::pa
 Json chrome_trace(const std::vector<Json>& events) {
   Json shown = Json::array();
   for (const Json& event : events) {
-    if (event.contains("seconds")) add_bars(event, shown);
+    if (event.contains("seconds"))
+      add_bars(event, shown);
     else
-      shown.push_back({{"name", title(event)}, {"cat", "tandem"}, {"ph", "i"}, {"s", "t"}, {"ts", microseconds(event["time"])}, {"pid", event["process"]}, {"tid", event["thread"]}, {"args", shown_arguments(event)}});
+      shown.push_back({{"name", title(event)},
+                       {"cat", "tandem"},
+                       {"ph", "i"},
+                       {"s", "t"},
+                       {"ts", microseconds(event["time"])},
+                       {"pid", event["process"]},
+                       {"tid", event["thread"]},
+                       {"args", shown_arguments(event)}});
   }
   return {{"traceEvents", shown}, {"displayTimeUnit", "ms"}};
 }
 
 void add_trace(CLI::App& app) {
   auto options = std::make_shared<TraceOptions>();
-  CLI::App* command = app.add_subcommand("trace", "Makes of a file of events (TANDEM_TRACE=file) what chrome://tracing and Perfetto show");
+  CLI::App* command = app.add_subcommand(
+      "trace", "Makes of a file of events (TANDEM_TRACE=file) what chrome://tracing and Perfetto show");
   command->add_option("file", options->input, "The file of events")->required();
   command->add_option("-o,--output", options->output, "Where to write it, instead of to the terminal");
   command->callback([options] { convert(*options); });

@@ -31,7 +31,10 @@ const std::map<std::string, at::ScalarType> dtypes = {
 [[noreturn]] void refuse(const std::string& text) {
   std::string names;
   for (auto& [name, dtype] : dtypes) names += " " + name;
-  throw Error("\"" + text + "\" is no input; write sizes joined by x and a dtype, as in 2x3:f32 (no sizes for a single number, as in :i64). The dtypes are:" + names);
+  throw Error("\"" + text +
+              "\" is no input; write sizes joined by x and a dtype, as in 2x3:f32 (no sizes for a single "
+              "number, as in :i64). The dtypes are:" +
+              names);
 }
 
 std::vector<int64_t> parse_sizes(const std::string& text, const std::string& whole) {
@@ -40,7 +43,8 @@ std::vector<int64_t> parse_sizes(const std::string& text, const std::string& who
     const size_t end = std::min(text.find('x', start), text.size());
     int64_t size = 0;
     const auto [stop, error] = std::from_chars(text.data() + start, text.data() + end, size);
-    if (error != std::errc() || stop != text.data() + end || size < 0 || end + 1 == text.size()) refuse(whole);
+    if (error != std::errc() || stop != text.data() + end || size < 0 || end + 1 == text.size())
+      refuse(whole);
     sizes.push_back(size);
     start = end + 1;
   }
@@ -82,14 +86,18 @@ void print_json(const Explanation& found) {
 }
 
 void print_text(const Explanation& found) {
-  if (!found.eager_reason.empty()) std::cout << "Calls like this run as they are, uncompiled: " << found.eager_reason << "\n\n";
+  if (!found.eager_reason.empty())
+    std::cout << "Calls like this run as they are, uncompiled: " << found.eager_reason << "\n\n";
   std::cout << "joint\n" << found.joint.to_string() << "\n\nforward\n" << found.forward.to_string() << "\n\n";
   if (!found.backward.empty()) std::cout << "backward\n" << found.backward.to_string() << "\n\n";
-  std::cout << "contract\n" << found.contract.to_string() << "\n\n"
-            << "key " << found.key << "\ncache " << found.cache_state << (found.bypass_reason.empty() ? "" : ": " + found.bypass_reason) << "\n\n"
+  std::cout << "contract\n"
+            << found.contract.to_string() << "\n\n"
+            << "key " << found.key << "\ncache " << found.cache_state
+            << (found.bypass_reason.empty() ? "" : ": " + found.bypass_reason) << "\n\n"
             << table({{"", "tandem", "eager"},
                       {"nodes recorded", std::to_string(found.nodes_recorded), "-"},
-                      {"kept between forward and backward", megabytes(found.saved_bytes), megabytes(found.eager_saved_bytes)},
+                      {"kept between forward and backward", megabytes(found.saved_bytes),
+                       megabytes(found.eager_saved_bytes)},
                       {"trace", duration(found.trace_seconds), "-"},
                       {"compile", duration(found.compile_seconds), "-"}});
 }
@@ -98,18 +106,27 @@ void print_text(const Explanation& found) {
 
 void add_explain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "Compiles a TorchScript file for given inputs and prints its graphs and its contract");
-  command->add_option("file", options->file, "A file that torch.jit.save or torch::jit::Module::save wrote")->required()->check(CLI::ExistingFile);
-  command->add_option("--input", options->inputs, "Sizes and dtype of one argument, as in 2x3:f32; repeated in the order of the arguments");
+  CLI::App* command = app.add_subcommand(
+      "explain", "Compiles a TorchScript file for given inputs and prints its graphs and its contract");
+  command->add_option("file", options->file, "A file that torch.jit.save or torch::jit::Module::save wrote")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command->add_option(
+      "--input", options->inputs,
+      "Sizes and dtype of one argument, as in 2x3:f32; repeated in the order of the arguments");
   command->add_option("--backend", options->backend, "Which backend compiles")->capture_default_str();
-  command->add_flag("--eval", options->evaluate, "Compile the module in evaluation mode rather than in training mode");
+  command->add_flag("--eval", options->evaluate,
+                    "Compile the module in evaluation mode rather than in training mode");
   command->add_flag("--json", options->json, "One JSON object");
   command->callback([options] {
     std::vector<c10::IValue> arguments;
     for (const std::string& input : options->inputs) arguments.emplace_back(parse_input(input));
-    const Explanation found = compile(load(*options), {.backend = options->backend}).explain(std::move(arguments));
-    if (options->json) print_json(found);
-    else print_text(found);
+    const Explanation found =
+        compile(load(*options), {.backend = options->backend}).explain(std::move(arguments));
+    if (options->json)
+      print_json(found);
+    else
+      print_text(found);
   });
 }
 

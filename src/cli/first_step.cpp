@@ -21,20 +21,34 @@ bench::Benchmark chosen_benchmark(const BenchOptions& options, c10::Device devic
 
 }  // namespace
 
-Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend, const std::filesystem::path& cache) {
-  std::vector<std::string> command{this_program(), "bench",     "--first-step", "--model", model, "--device", options.device, "--threads", std::to_string(at::get_num_threads()),
-                                   "--layers",     std::to_string(options.layers)};
+Json first_step(const BenchOptions& options, const std::string& model, const std::string& backend,
+                const std::filesystem::path& cache) {
+  std::vector<std::string> command{this_program(),
+                                   "bench",
+                                   "--first-step",
+                                   "--model",
+                                   model,
+                                   "--device",
+                                   options.device,
+                                   "--threads",
+                                   std::to_string(at::get_num_threads()),
+                                   "--layers",
+                                   std::to_string(options.layers)};
   if (!backend.empty()) command.insert(command.end(), {"--backend", backend});
   if (options.warm_start) command.push_back("--wide");
-  Finished child = run_program(command, {{"TANDEM_CACHE", "on"}, {"TANDEM_REMOTE_CACHE", ""}, {"TANDEM_CACHE_DIR", cache}});
-  if (child.status != 0) throw Error("the first step of " + model + " in a process of its own ended with status " + std::to_string(child.status));
+  Finished child = run_program(
+      command, {{"TANDEM_CACHE", "on"}, {"TANDEM_REMOTE_CACHE", ""}, {"TANDEM_CACHE_DIR", cache}});
+  if (child.status != 0)
+    throw Error("the first step of " + model + " in a process of its own ended with status " +
+                std::to_string(child.status));
   return Json::parse(child.output);
 }
 
 void print_first_step(const BenchOptions& options) {
   const c10::Device device(options.device);
   const bool compiled = !options.backends.empty();
-  Contest contest(chosen_benchmark(options, device), device, compiled ? options.backends[0] : Options{}.backend);
+  Contest contest(chosen_benchmark(options, device), device,
+                  compiled ? options.backends[0] : Options{}.backend);
   synchronize(device);
   Json line;
   line["first_s"] = compiled ? contest.compiled_step() : contest.eager_step();

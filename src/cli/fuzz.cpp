@@ -29,12 +29,18 @@ struct FuzzOptions {
 
 std::atomic<bool> stopped = false;
 
-double seconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 Json json_of(const fuzz::Report& report, const FuzzOptions& options, double seconds) {
   Json failures = Json::array();
   for (const fuzz::Failure& f : report.failures)
-    failures.push_back({{"program", f.number}, {"kind", f.mismatch.kind}, {"detail", f.mismatch.detail}, {"setup", f.mismatch.setup}, {"source", f.source}});
+    failures.push_back({{"program", f.number},
+                        {"kind", f.mismatch.kind},
+                        {"detail", f.mismatch.detail},
+                        {"setup", f.mismatch.setup},
+                        {"source", f.source}});
   return {{"seed", options.seed},
           {"first", options.first},
           {"programs", report.programs},
@@ -52,14 +58,17 @@ Json json_of(const fuzz::Report& report, const FuzzOptions& options, double seco
 }
 
 void print(const fuzz::Failure& f, const FuzzOptions& options) {
-  std::cout << "// Program " << f.number << " of seed " << options.seed << ": " << f.mismatch.kind << "\n// " << f.mismatch.setup << "\n/* " << f.mismatch.detail << "\n*/\n"
+  std::cout << "// Program " << f.number << " of seed " << options.seed << ": " << f.mismatch.kind << "\n// "
+            << f.mismatch.setup << "\n/* " << f.mismatch.detail << "\n*/\n"
             << f.source << std::endl;
 }
 
 void print(const fuzz::Report& report, const FuzzOptions& options, double seconds) {
-  std::cout << report.programs << " programs of seed " << options.seed << " in " << duration(seconds) << (stopped ? ", interrupted" : "") << ": " << report.failures.size()
-            << " differ from eager; " << report.compiled << " compiled, " << report.refused << " refused by eager and compiled alike, " << report.uncompiled
-            << " run uncompiled; gradients of " << report.differentiated << " compared, of higher order of " << report.twice;
+  std::cout << report.programs << " programs of seed " << options.seed << " in " << duration(seconds)
+            << (stopped ? ", interrupted" : "") << ": " << report.failures.size() << " differ from eager; "
+            << report.compiled << " compiled, " << report.refused << " refused by eager and compiled alike, "
+            << report.uncompiled << " run uncompiled; gradients of " << report.differentiated
+            << " compared, of higher order of " << report.twice;
   if (options.cache) std::cout << "; " << report.loaded << " loaded from the cache";
   std::cout << "\n";
   for (const auto& [reason, n] : report.reasons) std::cout << "  uncompiled " << n << ": " << reason << "\n";
@@ -69,7 +78,8 @@ void print(const fuzz::Report& report, const FuzzOptions& options, double second
 /// One line that is written over, on a terminal only.
 void print_progress(const fuzz::Report& report, const FuzzOptions& options, double seconds) {
   if (!isatty(STDERR_FILENO)) return;
-  std::cerr << "\r" << report.programs << " of " << options.programs << " programs, " << uint64_t(double(report.programs) / seconds) << " a second, " << report.failures.size()
+  std::cerr << "\r" << report.programs << " of " << options.programs << " programs, "
+            << uint64_t(double(report.programs) / seconds) << " a second, " << report.failures.size()
             << " differ\033[K" << (report.programs < options.programs ? "" : "\n") << std::flush;
 }
 
@@ -85,7 +95,9 @@ void run_fuzz(const FuzzOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   fuzz::Audience audience;
   if (!options.json) audience.on_failure = [&](const fuzz::Failure& failure) { print(failure, options); };
-  audience.on_progress = [&](const fuzz::Report& report) { print_progress(report, options, seconds_since(start)); };
+  audience.on_progress = [&](const fuzz::Report& report) {
+    print_progress(report, options, seconds_since(start));
+  };
   audience.stop = &stopped;
   const ScratchFolder folder;
   fuzz::Setup setup;
@@ -93,9 +105,12 @@ void run_fuzz(const FuzzOptions& options) {
   setup.watched = options.watched;
   setup.options.partitioner = find_partitioner(options.partitioner).name;
   if (options.watched) setenv("TANDEM_WATCHED_CALLS", "all", /*overwrite=*/1);
-  const fuzz::Report report = fuzz::run_forked({options.seed, options.first, options.programs, setup, options.most_failures}, options.jobs, audience);
-  if (options.json) std::cout << json_of(report, options, seconds_since(start)).dump() << "\n";
-  else print(report, options, seconds_since(start));
+  const fuzz::Report report = fuzz::run_forked(
+      {options.seed, options.first, options.programs, setup, options.most_failures}, options.jobs, audience);
+  if (options.json)
+    std::cout << json_of(report, options, seconds_since(start)).dump() << "\n";
+  else
+    print(report, options, seconds_since(start));
   if (!report.failures.empty()) throw Exit{1};
   if (stopped) throw Exit{130};
 }
@@ -104,15 +119,25 @@ void run_fuzz(const FuzzOptions& options) {
 
 void add_fuzz(CLI::App& app) {
   auto options = std::make_shared<FuzzOptions>();
-  CLI::App* command = app.add_subcommand("fuzz", "Compare random programs, eager and compiled; a difference is shrunk and printed as C++");
+  CLI::App* command = app.add_subcommand(
+      "fuzz", "Compare random programs, eager and compiled; a difference is shrunk and printed as C++");
   command->add_option("--programs", options->programs, "How many")->capture_default_str();
   command->add_option("--seed", options->seed, "Which series of programs")->capture_default_str();
   command->add_option("--first", options->first, "Where in the series to start")->capture_default_str();
-  command->add_option("--jobs", options->jobs, "How many at a time")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--failures", options->most_failures, "Stop after so many differences")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--partitioner", options->partitioner, "Which splits forward and backward: default, recompute_all or save_all")->capture_default_str();
-  command->add_flag("--cache", options->cache, "Compare each program a second time, loaded from a cache of this run's own");
-  command->add_flag("--watched", options->watched, "Watch every call: each program must do to real tensors what was recorded of it");
+  command->add_option("--jobs", options->jobs, "How many at a time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--failures", options->most_failures, "Stop after so many differences")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--partitioner", options->partitioner,
+                   "Which splits forward and backward: default, recompute_all or save_all")
+      ->capture_default_str();
+  command->add_flag("--cache", options->cache,
+                    "Compare each program a second time, loaded from a cache of this run's own");
+  command->add_flag("--watched", options->watched,
+                    "Watch every call: each program must do to real tensors what was recorded of it");
   command->add_flag("--json", options->json, "One JSON object");
   command->callback([options] { run_fuzz(*options); });
 }

@@ -13,7 +13,9 @@
 
 namespace tandem::cli {
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -31,7 +33,10 @@ Contest::Contest(bench::Benchmark benchmark, c10::Device device, const std::stri
       device_(device),
       parameters_(bench::parameters(benchmark_)),
       compiled_(compile([loss = benchmark_.loss](const Tensors& inputs) { return Tensors{loss(inputs)}; },
-                        {.backend = backend, .watched_calls = false, .name = benchmark_.name, .watch = {benchmark_.module}})),
+                        {.backend = backend,
+                         .watched_calls = false,
+                         .name = benchmark_.name,
+                         .watch = {benchmark_.module}})),
       compiled_loss_([compiled = compiled_](const Tensors& inputs) { return compiled(inputs)[0]; }) {}
 
 double Contest::timed_step(const Loss& loss) {
@@ -59,7 +64,8 @@ double Contest::max_error(int steps) {
     Tensors expected = loss_and_gradients(benchmark_.loss);
     at::manual_seed(step);
     Tensors found = loss_and_gradients(compiled_loss_);
-    for (size_t i = 0; i < expected.size(); ++i) largest = std::max(largest, relative_difference(expected[i], found[i]));
+    for (size_t i = 0; i < expected.size(); ++i)
+      largest = std::max(largest, relative_difference(expected[i], found[i]));
   }
   return largest;
 }
@@ -88,7 +94,8 @@ double relative_difference(const at::Tensor& expected, const at::Tensor& found) 
   if (expected.sizes() != found.sizes() || expected.scalar_type() != found.scalar_type()) return worst;
   if (at::equal(expected, found)) return 0;
   const double difference = (expected - found).to(at::kDouble).abs().max().item<double>();
-  const double scale = std::max(expected.to(at::kDouble).abs().max().item<double>(), std::numeric_limits<double>::min());
+  const double scale =
+      std::max(expected.to(at::kDouble).abs().max().item<double>(), std::numeric_limits<double>::min());
   const double relative = difference / scale;
   return std::isfinite(relative) ? relative : worst;
 }

@@ -10,14 +10,16 @@
 namespace tandem::cli {
 
 /// What recording and loading are measured with.
-inline constexpr bench::GptShape wide_gpt{.layers = 12, .width = 768, .heads = 12, .vocabulary = 1000, .context = 128};
+inline constexpr bench::GptShape wide_gpt{
+    .layers = 12, .width = 768, .heads = 12, .vocabulary = 1000, .context = 128};
 
 double seconds_now();
 double median(std::vector<double> values);
 /// Returns once everything submitted to the device is done.
 void synchronize(c10::Device device);
 
-/// One benchmark as it is and compiled, on the same parameters. A step is forward, backward and gradients dropped.
+/// One benchmark as it is and compiled, on the same parameters. A step is forward, backward and gradients
+/// dropped.
 class Contest {
  public:
   Contest(bench::Benchmark benchmark, c10::Device device, const std::string& backend);
@@ -52,7 +54,8 @@ struct StepTimes {
 /// Steps in turn for about `seconds`, at least three of each; who goes first changes from pair to pair.
 void alternate(Contest& contest, double seconds, StepTimes& times);
 
-/// |a - b| at its largest, over |a| at its largest; 0 only when the two are equal bit by bit in value, and the largest double where only one is finite or there.
+/// |a - b| at its largest, over |a| at its largest; 0 only when the two are equal bit by bit in value, and
+/// the largest double where only one is finite or there.
 double relative_difference(const at::Tensor& expected, const at::Tensor& found);
 
 }  // namespace tandem::cli

@@ -19,8 +19,9 @@ void count(int64_t bytes) {
   }
 }
 
-/// Counts what passes through another CPU allocator. What it hands out may outlive its time as the process's allocator: a block remembers its own size
-/// and deleter, in front of the bytes that the tensor sees and as far away as keeps them aligned.
+/// Counts what passes through another CPU allocator. What it hands out may outlive its time as the process's
+/// allocator: a block remembers its own size and deleter, in front of the bytes that the tensor sees and as
+/// far away as keeps them aligned.
 class CountingAllocator final : public c10::Allocator {
  public:
   explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
@@ -36,7 +37,9 @@ class CountingAllocator final : public c10::Allocator {
   }
 
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
-  void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
 
  private:
   struct Block {
@@ -57,7 +60,8 @@ class CountingAllocator final : public c10::Allocator {
 };
 
 int64_t peak_on_cpu(const std::function<void()>& work) {
-  constexpr uint8_t priority = 255;         // an allocator set with less would be ignored while another one is in place
+  // an allocator set with less would be ignored while another one is in place
+  constexpr uint8_t priority = 255;
   c10::Allocator* usual = c10::GetCPUAllocator();
   static CountingAllocator counting(usual);
   const int64_t start = live;

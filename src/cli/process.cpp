@@ -29,7 +29,8 @@ std::optional<Python> find_python_with_torch() {
   if (auto own = find_shipped(".venv/bin/python")) candidates.push_back(own->string());
   candidates.push_back("python3");
   for (const std::string& program : candidates) {
-    Finished asked = run_program({program, "-c", "import torch; print(torch.__version__, end='')"}, {}, Errors::Hidden);
+    Finished asked =
+        run_program({program, "-c", "import torch; print(torch.__version__, end='')"}, {}, Errors::Hidden);
     if (asked.status == 0) return Python{program, asked.output};
   }
   return std::nullopt;
@@ -39,7 +40,9 @@ namespace {
 
 fs::path make_scratch() {
   std::string name = (fs::temp_directory_path() / "tandem-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw Error("no temporary folder can be made in " + fs::temp_directory_path().string() + ": " + std::strerror(errno));
+  if (!mkdtemp(name.data()))
+    throw Error("no temporary folder can be made in " + fs::temp_directory_path().string() + ": " +
+                std::strerror(errno));
   return name;
 }
 

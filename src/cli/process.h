@@ -12,10 +12,12 @@ namespace tandem::cli {
 /// The program that is running.
 std::filesystem::path this_program();
 
-/// A file or folder that ships with Tandem, by its path in the repository: beside the build folder, or under share/tandem of an installation.
+/// A file or folder that ships with Tandem, by its path in the repository: beside the build folder, or under
+/// share/tandem of an installation.
 std::optional<std::filesystem::path> find_shipped(const std::filesystem::path& path);
 
-/// A Python that can import torch and its torch's version: $TANDEM_PYTHON, the repository's .venv, or python3.
+/// A Python that can import torch and its torch's version: $TANDEM_PYTHON, the repository's .venv, or
+/// python3.
 struct Python {
   std::string program, torch_version;
 };

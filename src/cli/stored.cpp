@@ -8,9 +8,13 @@
 
 namespace tandem::cli {
 
-CacheOptions cache_at(const std::filesystem::path& directory) { return cache::with_defaults({.directory = directory}); }
+CacheOptions cache_at(const std::filesystem::path& directory) {
+  return cache::with_defaults({.directory = directory});
+}
 
-cache::LocalStore open_store(const CacheOptions& settled) { return cache::LocalStore(settled.directory, settled.signing_key, settled.max_bytes); }
+cache::LocalStore open_store(const CacheOptions& settled) {
+  return cache::LocalStore(settled.directory, settled.signing_key, settled.max_bytes);
+}
 
 ReadEntry read_entry(const cache::LocalStore& store, const std::string& key) {
   cache::Fetched fetched = store.look(cache::Kind::Entry, key);
@@ -33,8 +37,11 @@ std::string complete_key(const cache::LocalStore& store, const std::string& begi
   for (const cache::StoredFile& file : list_entries(store))
     if (file.name.starts_with(beginning)) keys.push_back(file.name);
   if (keys.size() == 1) return keys[0];
-  if (keys.empty()) throw Error("no entry of the cache has a key that begins with \"" + beginning + "\"; `tandem cache ls` lists them");
-  throw Error(std::to_string(keys.size()) + " entries of the cache have keys that begin with \"" + beginning + "\", " + keys[0] + " and " + keys[1] + " among them; give more of its digits");
+  if (keys.empty())
+    throw Error("no entry of the cache has a key that begins with \"" + beginning +
+                "\"; `tandem cache ls` lists them");
+  throw Error(std::to_string(keys.size()) + " entries of the cache have keys that begin with \"" + beginning +
+              "\", " + keys[0] + " and " + keys[1] + " among them; give more of its digits");
 }
 
 }  // namespace tandem::cli

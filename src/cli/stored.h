@@ -11,7 +11,8 @@ namespace tandem::cli {
 CacheOptions cache_at(const std::filesystem::path& directory);
 cache::LocalStore open_store(const CacheOptions& settled);
 
-/// The entry and the bytes of its file; throws Error, the end of a sentence about the entry, when it cannot be read or is that of another key.
+/// The entry and the bytes of its file; throws Error, the end of a sentence about the entry, when it cannot
+/// be read or is that of another key.
 struct ReadEntry {
   cache::StoredEntry entry;
   std::string payload;
@@ -25,6 +26,8 @@ std::string complete_key(const cache::LocalStore& store, const std::string& begi
 std::vector<cache::StoredFile> list_entries(const cache::LocalStore& store);
 
 /// What a hit saves.
-inline double seconds_saved(const cache::StoredEntry& entry) { return entry.trace_seconds + entry.forward_seconds + entry.backward_seconds; }
+inline double seconds_saved(const cache::StoredEntry& entry) {
+  return entry.trace_seconds + entry.forward_seconds + entry.backward_seconds;
+}
 
 }  // namespace tandem::cli

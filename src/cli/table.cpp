@@ -15,8 +15,10 @@ std::string table(const std::vector<Row>& rows) {
   for (size_t r = 0; r < rows.size(); ++r) {
     for (size_t i = 0; i < rows[r].size(); ++i) {
       const std::string padding(widths[i] - rows[r][i].size(), ' ');
-      if (i > 0) text += "  " + padding + rows[r][i];
-      else text += rows[r][i] + padding;
+      if (i > 0)
+        text += "  " + padding + rows[r][i];
+      else
+        text += rows[r][i] + padding;
     }
     text += "\n";
     if (r > 0) continue;
@@ -38,6 +40,8 @@ std::string kilobytes(double bytes) { return fixed(bytes / 1e3, 1) + " kB"; }
 
 std::string megabytes(double bytes) { return fixed(bytes / 1e6, 2) + " MB"; }
 
-std::string duration(double seconds) { return seconds < 1 ? fixed(seconds * 1e3, 2) + " ms" : fixed(seconds, 2) + " s"; }
+std::string duration(double seconds) {
+  return seconds < 1 ? fixed(seconds * 1e3, 2) + " ms" : fixed(seconds, 2) + " s";
+}
 
 }  // namespace tandem::cli

@@ -28,7 +28,8 @@ namespace tandem::cli {
 namespace {
 
 constexpr int64_t batch_size = 16, context = 64;
-constexpr int interrupted_status = 130;     // what shells report for a program ended by Ctrl-C: a script can tell a run cut short from a whole one
+// what shells report for a program ended by Ctrl-C: a script can tell a run cut short from a whole one
+constexpr int interrupted_status = 130;
 
 struct TrainOptions {
   int64_t steps = 1000;
@@ -60,7 +61,9 @@ struct Trainee {
   std::vector<double> losses, times;
 
   Trainee(bench::Benchmark model, Loss loss_, double learning_rate)
-      : gpt(std::move(model)), loss(std::move(loss_)), optimiser(bench::parameters(gpt), torch::optim::AdamWOptions(learning_rate)) {}
+      : gpt(std::move(model)),
+        loss(std::move(loss_)),
+        optimiser(bench::parameters(gpt), torch::optim::AdamWOptions(learning_rate)) {}
 
   /// Forward, backward, update. Equal seeds give equal dropout.
   void step(const Tensors& batch, uint64_t seed, c10::Device device) {
@@ -91,10 +94,15 @@ class Progress {
     const double eager_step = median(eager.times), compiled_step = median(compiled.times);
     const int64_t left = std::llround((steps_ - done) * (eager_step + compiled_step));
     char line[200];
-    std::snprintf(line, sizeof line, "step %ld/%ld  loss %.4f  eager %s a step, compiled %s a step  %ld:%02ld left", static_cast<long>(done), static_cast<long>(steps_),
-                  compiled.losses.back(), duration(eager_step).c_str(), duration(compiled_step).c_str(), static_cast<long>(left / 60), static_cast<long>(left % 60));
-    if (terminal_) std::cerr << "\r\x1b[K" << line << (last ? "\n" : "") << std::flush;
-    else std::cerr << line << std::endl;
+    std::snprintf(line, sizeof line,
+                  "step %ld/%ld  loss %.4f  eager %s a step, compiled %s a step  %ld:%02ld left",
+                  static_cast<long>(done), static_cast<long>(steps_), compiled.losses.back(),
+                  duration(eager_step).c_str(), duration(compiled_step).c_str(), static_cast<long>(left / 60),
+                  static_cast<long>(left % 60));
+    if (terminal_)
+      std::cerr << "\r\x1b[K" << line << (last ? "\n" : "") << std::flush;
+    else
+      std::cerr << line << std::endl;
   }
 
  private:
@@ -117,8 +125,11 @@ struct Pictures {
 
 Pictures draw_losses(const Trainee& eager, const Trainee& compiled, const fs::path& folder) {
   Pictures pictures{folder / "loss.svg", folder / "loss.png", {}};
-  const Chart chart{"A character model learns, eager and compiled", "step", "loss (nats per character)",
-                    {{"eager", "#8ecae6", 7, eager.losses}, {"compiled by Tandem", "#7a1f3d", 1.6, compiled.losses}}};
+  const Chart chart{
+      "A character model learns, eager and compiled",
+      "step",
+      "loss (nats per character)",
+      {{"eager", "#8ecae6", 7, eager.losses}, {"compiled by Tandem", "#7a1f3d", 1.6, compiled.losses}}};
   fs::create_directories(folder);
   std::ofstream file(pictures.svg);
   file << to_svg(chart);
@@ -128,9 +139,12 @@ Pictures draw_losses(const Trainee& eager, const Trainee& compiled, const fs::pa
   return pictures;
 }
 
-void report(const Trainee& eager, const Trainee& compiled, const Explanation& explanation, const Pictures& pictures, bool json) {
-  const double eager_step = median(eager.times), compiled_step = median(compiled.times), compile = explanation.trace_seconds + explanation.compile_seconds;
-  const double difference = largest_difference(eager.losses, compiled.losses), saved = cache::stats({.local = false}).seconds_saved;
+void report(const Trainee& eager, const Trainee& compiled, const Explanation& explanation,
+            const Pictures& pictures, bool json) {
+  const double eager_step = median(eager.times), compiled_step = median(compiled.times),
+               compile = explanation.trace_seconds + explanation.compile_seconds;
+  const double difference = largest_difference(eager.losses, compiled.losses),
+               saved = cache::stats({.local = false}).seconds_saved;
   if (!pictures.message.empty()) std::cerr << "tandem: " << pictures.message << "\n";
   if (json) {
     std::cout << Json{{"steps", compiled.losses.size()},
@@ -156,19 +170,25 @@ void report(const Trainee& eager, const Trainee& compiled, const Explanation& ex
   std::snprintf(exact, sizeof exact, "%.3g", difference);
   std::cout << table({{"after " + std::to_string(compiled.losses.size()) + " steps", "eager", "compiled"},
                       {"compile time", "-", duration(compile)},
-                      {"cache", "-", explanation.cache_state == "hit" ? "hit, saved " + duration(saved) : explanation.cache_state},
+                      {"cache", "-",
+                       explanation.cache_state == "hit" ? "hit, saved " + duration(saved)
+                                                        : explanation.cache_state},
                       {"time per step", duration(eager_step), duration(compiled_step)},
-                      {"kept between forward and backward", megabytes(explanation.eager_saved_bytes), megabytes(explanation.saved_bytes)},
+                      {"kept between forward and backward", megabytes(explanation.eager_saved_bytes),
+                       megabytes(explanation.saved_bytes)},
                       {"speed-up", factor(1), factor(eager_step / compiled_step)},
                       {"last loss", fixed(eager.losses.back(), 4), fixed(compiled.losses.back(), 4)},
                       {"largest difference of losses", "-", exact}})
-            << "loss curves: " << pictures.svg.string() << (pictures.message.empty() ? ", " + pictures.png.string() : "") << "\n";
+            << "loss curves: " << pictures.svg.string()
+            << (pictures.message.empty() ? ", " + pictures.png.string() : "") << "\n";
 }
 
 fs::path data_folder(const TrainOptions& options) {
   if (!options.data.empty()) return options.data;
   if (auto shipped = find_shipped("data")) return *shipped;
-  throw Error("the text that ships with Tandem is neither beside the build folder nor under share/tandem of the installation; name a folder of .txt files with --data");
+  throw Error(
+      "the text that ships with Tandem is neither beside the build folder nor under share/tandem of the "
+      "installation; name a folder of .txt files with --data");
 }
 
 void train(const TrainOptions& options) {
@@ -176,7 +196,12 @@ void train(const TrainOptions& options) {
   if (options.threads > 0) at::set_num_threads(options.threads);
   const c10::Device device(options.device);
   const Corpus corpus = load_corpus(data_folder(options), context);
-  const bench::GptShape shape{.layers = 4, .width = 128, .heads = 4, .vocabulary = corpus.vocabulary, .context = context, .dropout = 0.1};
+  const bench::GptShape shape{.layers = 4,
+                              .width = 128,
+                              .heads = 4,
+                              .vocabulary = corpus.vocabulary,
+                              .context = context,
+                              .dropout = 0.1};
   auto model = [&] { return bench::make_gpt(shape, batch_size, device, options.seed); };
 
   bench::Benchmark original = model(), twin = model();
@@ -195,7 +220,8 @@ void train(const TrainOptions& options) {
     compiled.step(batch, options.seed + step, device);
     progress.show(eager, compiled);
   }
-  report(eager, compiled, compiled_loss.explain(batch), draw_losses(eager, compiled, options.out), options.json);
+  report(eager, compiled, compiled_loss.explain(batch), draw_losses(eager, compiled, options.out),
+         options.json);
   if (interrupted) throw Exit{interrupted_status};
 }
 
@@ -203,15 +229,28 @@ void train(const TrainOptions& options) {
 
 void add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = app.add_subcommand("train", "Trains a small character-level GPT, eager and compiled in turn, and draws both loss curves");
-  command->footer("Ctrl-C ends it after the current step, with the table and the picture of what was done so far, and status 130; a second one ends it at once.");
-  command->add_option("--steps", options->steps, "How many steps each of the two takes")->check(CLI::PositiveNumber)->capture_default_str();
+  CLI::App* command = app.add_subcommand(
+      "train", "Trains a small character-level GPT, eager and compiled in turn, and draws both loss curves");
+  command->footer(
+      "Ctrl-C ends it after the current step, with the table and the picture of what was done so far, and "
+      "status 130; a second one ends it at once.");
+  command->add_option("--steps", options->steps, "How many steps each of the two takes")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--backend", options->backend, "Which backend compiles")->capture_default_str();
-  command->add_option("--device", options->device, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
-  command->add_option("--threads", options->threads, "Threads of libtorch's CPU operators; its own choice when left out")->check(CLI::NonNegativeNumber);
+  command->add_option("--device", options->device, "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command
+      ->add_option("--threads", options->threads,
+                   "Threads of libtorch's CPU operators; its own choice when left out")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", options->seed, "Of weights, batches and dropout")->capture_default_str();
-  command->add_option("--learning-rate", options->learning_rate, "Of AdamW")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--data", options->data, "Folder of .txt files to learn from; the text that ships with Tandem when left out");
+  command->add_option("--learning-rate", options->learning_rate, "Of AdamW")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--data", options->data,
+                      "Folder of .txt files to learn from; the text that ships with Tandem when left out");
   command->add_option("--out", options->out, "Folder for loss.svg and loss.png")->capture_default_str();
   command->add_flag("--json", options->json, "The table as one JSON object");
   command->callback([options] { train(*options); });

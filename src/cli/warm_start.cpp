@@ -12,7 +12,8 @@ namespace tandem::cli {
 
 namespace {
 
-/// What compiling or loading took and counted in one process; the cache's own counters say less than its state.
+/// What compiling or loading took and counted in one process; the cache's own counters say less than its
+/// state.
 void add(Json& line, const std::string& prefix, const Json& step) {
   line[prefix + "_s"] = step["compile_s"];
   line[prefix + "_trace_s"] = step["trace_s"];
@@ -31,22 +32,29 @@ uint64_t bytes_of(cache::Kind kind, const std::filesystem::path& folder) {
 }
 
 void export_folder(const std::filesystem::path& folder, const std::filesystem::path& bundle) {
-  const Finished child = run_program({this_program(), "cache", "export", bundle, "--directory", folder, "--json"});
-  if (child.status != 0) throw Error("the export of the cache in " + folder.string() + " ended with status " + std::to_string(child.status));
+  const Finished child =
+      run_program({this_program(), "cache", "export", bundle, "--directory", folder, "--json"});
+  if (child.status != 0)
+    throw Error("the export of the cache in " + folder.string() + " ended with status " +
+                std::to_string(child.status));
 }
 
 Row row(const char* start, const Json& line, const std::string& prefix) {
   std::string work;
   for (const auto& [name, times] : line[prefix + "_work"].items()) work += (work.empty() ? "" : ", ") + name;
-  return {start, line[prefix + "_state"], fixed(line[prefix + "_s"], 4), fixed(line[prefix + "_trace_s"], 4), work};
+  return {start, line[prefix + "_state"], fixed(line[prefix + "_s"], 4), fixed(line[prefix + "_trace_s"], 4),
+          work};
 }
 
 }  // namespace
 
 void print_warm_start(const BenchOptions& options) {
   const ScratchFolder scratch;
-  const std::filesystem::path folder = scratch.path / "compiled", imported = scratch.path / "imported", bundle = scratch.path / "bundle";
-  auto start_in = [&](const std::filesystem::path& cache) { return first_step(options, "gpt", options.backends[0], cache); };
+  const std::filesystem::path folder = scratch.path / "compiled", imported = scratch.path / "imported",
+                              bundle = scratch.path / "bundle";
+  auto start_in = [&](const std::filesystem::path& cache) {
+    return first_step(options, "gpt", options.backends[0], cache);
+  };
   Json line;
   add(line, "compile", start_in(folder));
   add(line, "load", start_in(folder));
@@ -60,8 +68,12 @@ void print_warm_start(const BenchOptions& options) {
     std::cout << line.dump() << std::endl;
     return;
   }
-  std::cout << table({{"start", "cache", "compile or load s", "of it tracing", "work"}, row("empty folder", line, "compile"), row("same folder", line, "load"), row("imported bundle", line, "bundle_load")})
-            << "entry " << kilobytes(line["entry_bytes"]) << ", its code " << kilobytes(line["artifact_bytes"]) << ", bundle " << kilobytes(line["bundle_bytes"]) << "\n";
+  std::cout << table({{"start", "cache", "compile or load s", "of it tracing", "work"},
+                      row("empty folder", line, "compile"),
+                      row("same folder", line, "load"),
+                      row("imported bundle", line, "bundle_load")})
+            << "entry " << kilobytes(line["entry_bytes"]) << ", its code "
+            << kilobytes(line["artifact_bytes"]) << ", bundle " << kilobytes(line["bundle_bytes"]) << "\n";
 }
 
 }  // namespace tandem::cli

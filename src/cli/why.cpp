@@ -38,7 +38,9 @@ Known find_key(const WhyOptions& options, const std::string& beginning) {
   if (!options.events.empty())
     for (auto& [key, components] : components_in(options.events))
       if (key.starts_with(beginning)) found.push_back({key, components});
-  if (found.size() > 1) throw Error("several keys in " + options.events.string() + " begin with " + beginning + "; write more of it");
+  if (found.size() > 1)
+    throw Error("several keys in " + options.events.string() + " begin with " + beginning +
+                "; write more of it");
   return found.empty() ? in_folder(open_store(cache_at(options.directory)), beginning) : found[0];
 }
 
@@ -56,18 +58,28 @@ std::vector<std::string> differing(const cache::Components& first, const cache::
 
 void add_why(CLI::App& app) {
   auto options = std::make_shared<WhyOptions>();
-  CLI::App* command = app.add_subcommand("why", "Says why two compiled functions have different keys, down to the first line that differs");
+  CLI::App* command = app.add_subcommand(
+      "why", "Says why two compiled functions have different keys, down to the first line that differs");
   command->add_option("first", options->first, "The key of an entry, or how it begins")->required();
   command->add_option("second", options->second, "The key of another entry, or how it begins")->required();
-  command->add_option("--directory", options->directory, "The cache's folder, where it is not the default one");
-  command->add_option("--trace", options->events, "A file of events (TANDEM_TRACE=file) in which to look for the keys first");
+  command->add_option("--directory", options->directory,
+                      "The cache's folder, where it is not the default one");
+  command->add_option("--trace", options->events,
+                      "A file of events (TANDEM_TRACE=file) in which to look for the keys first");
   command->add_flag("--json", options->json, "One JSON object");
   command->callback([options] {
     const Known first = find_key(*options, options->first), second = find_key(*options, options->second);
     const cache::Components &a = first.components, &b = second.components;
     const std::string difference = cache::explain_difference(a, b);
-    if (options->json) std::cout << Json{{"first", first.key}, {"second", second.key}, {"differing", differing(a, b)}, {"difference", difference}}.dump() << std::endl;
-    else std::cout << (difference.empty() ? "The two keys are the same.\n" : difference);
+    if (options->json)
+      std::cout << Json{{"first", first.key},
+                        {"second", second.key},
+                        {"differing", differing(a, b)},
+                        {"difference", difference}}
+                       .dump()
+                << std::endl;
+    else
+      std::cout << (difference.empty() ? "The two keys are the same.\n" : difference);
   });
 }
 

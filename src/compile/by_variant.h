@@ -45,13 +45,15 @@ class ByVariant {
 
  private:
   static const BackwardVariant& variant_of(const T& made) {
-    if constexpr (requires { made.variant(); }) return made.variant();
-    else return made.variant;
+    if constexpr (requires { made.variant(); })
+      return made.variant();
+    else
+      return made.variant;
   }
 
   const size_t most_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<T>> used_;     ///< the least recently used first
+  std::vector<std::shared_ptr<T>> used_;  ///< the least recently used first
   size_t added_ = 0;
 };
 

@@ -8,7 +8,8 @@
 
 namespace tandem {
 
-/// Held weakly, so that one which the program replaced dies. The gradient that gathers in a leaf is another tensor at each step: it is known by its leaf.
+/// Held weakly, so that one which the program replaced dies. The gradient that gathers in a leaf is another
+/// tensor at each step: it is known by its leaf.
 class Capture {
  public:
   explicit Capture(const at::Tensor& tensor) : Capture(tensor, false) {}
@@ -22,7 +23,8 @@ class Capture {
   bool is_alive() const { return holder().defined(); }
 
  private:
-  Capture(const at::Tensor& holder, bool is_gradient) : holder_(holder.getIntrusivePtr()), is_gradient_(is_gradient) {}
+  Capture(const at::Tensor& holder, bool is_gradient)
+      : holder_(holder.getIntrusivePtr()), is_gradient_(is_gradient) {}
   at::Tensor holder() const {
     auto impl = holder_.lock();
     return impl ? at::Tensor(std::move(impl)) : at::Tensor();

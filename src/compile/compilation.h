@@ -15,7 +15,9 @@ namespace tandem {
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(seconds) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  ~Stopwatch() {
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   double& seconds_;
@@ -29,21 +31,23 @@ struct CompileTimes {
 };
 
 struct Compilation {
-  Compilation(const Options& given, size_t function, size_t signature) : options(given), toolchain(options, plan.contract, function, signature) {}
+  Compilation(const Options& given, size_t function, size_t signature)
+      : options(given), toolchain(options, plan.contract, function, signature) {}
   Compilation(const Compilation&) = delete;
 
   const Options options;
   Traced traced;
   Plan plan;
   Pieces pieces;
-  Order first;                               ///< of the program itself, cut into its pieces
-  std::vector<Capture> captures;             ///< of the trace, in its order
+  Order first;                    ///< of the program itself, cut into its pieces
+  std::vector<Capture> captures;  ///< of the trace, in its order
   const Toolchain toolchain;
   CompileTimes times;
-  bool has_said_what_is_left = false;        ///< which draws are libtorch's though others are wanted
-  bool said_that_one_went = false;           ///< of its backwards, for there being too many
-  std::mutex mutex;                          ///< held while any order is recorded or compiled
-  /// Called, with the mutex held, when a backward or an order has been added: what it is, of which order, and the seconds that it took.
+  bool has_said_what_is_left = false;  ///< which draws are libtorch's though others are wanted
+  bool said_that_one_went = false;     ///< of its backwards, for there being too many
+  std::mutex mutex;                    ///< held while any order is recorded or compiled
+  /// Called, with the mutex held, when a backward or an order has been added: what it is, of which order, and
+  /// the seconds that it took.
   std::function<void(const char* what, size_t order, double seconds)> added;
 
   /// Runs `record` while the tracer knows the captures that live.
@@ -55,7 +59,10 @@ struct Compilation {
     } release{*traced.tracer};
     if (auto tensors = alive(captures)) traced.tracer->hold_captures(*tensors);
     auto made = record();
-    if (!made) throw UnsupportedError("a backward with other gradients than the first reads tensors that it captured; read them in the forward too");
+    if (!made)
+      throw UnsupportedError(
+          "a backward with other gradients than the first reads tensors that it captured; read them in the "
+          "forward too");
     return std::move(*made);
   }
 };

@@ -27,7 +27,13 @@ bool have_hooks(const Tensors& results) {
 
 const Order& Derivative::order() const {
   if (!below_) return compilation_.first;
-  if (!order_) order_ = std::move(compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, below_->order(), record_.variant); }).order);
+  if (!order_)
+    order_ = std::move(compilation_
+                           .recorded([&] {
+                             return make_next_order(compilation_.traced, compilation_.plan, below_->order(),
+                                                    record_.variant);
+                           })
+                           .order);
   return *order_;
 }
 
@@ -35,7 +41,8 @@ const Order& Derivative::order() const {
 std::vector<Value> Derivative::missing_for_next_order() const {
   std::vector<Value> missing;
   if (!has_fickle_backward(joint_.graph) && !compilation_.traced.tracer->met_zeros()) return missing;
-  for (size_t p = 0; p < parts_.size(); ++p) add_missing(expected_of(parts_[p], record_.expected), p, missing);
+  for (size_t p = 0; p < parts_.size(); ++p)
+    add_missing(expected_of(parts_[p], record_.expected), p, missing);
   return missing;
 }
 
@@ -43,7 +50,8 @@ void Derivative::add_missing(BackwardVariant most, size_t part, std::vector<Valu
   for (auto& tangent : most.tangents)
     if (tangent) tangent->requires_grad = true;
   try {
-    NextOrder next = compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, order(), most); });
+    NextOrder next = compilation_.recorded(
+        [&] { return make_next_order(compilation_.traced, compilation_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
     for (Value value : missing_values(with_passes(std::move(next.joint)), kept(part)))
       if (std::find(missing.begin(), missing.end(), value) == missing.end()) missing.push_back(value);
@@ -51,18 +59,22 @@ void Derivative::add_missing(BackwardVariant most, size_t part, std::vector<Valu
     // It says so when it is asked for.
   } catch (const UnsupportedError& reason) {
     // Eager may be asked for the next order as well as for this one.
-    if (number_ == 1) throw RunEagerly(std::string("its second derivative cannot be compiled: ") + reason.what());
+    if (number_ == 1)
+      throw RunEagerly(std::string("its second derivative cannot be compiled: ") + reason.what());
   } catch (const std::exception&) {
     // A next order that cannot be recorded now says so when it is asked for.
   }
 }
 
-Derivative::Derivative(Compilation& compilation) : compilation_(compilation), number_(1), parts_(compilation.first.parts) {
+Derivative::Derivative(Compilation& compilation)
+    : compilation_(compilation), number_(1), parts_(compilation.first.parts) {
   record_.expected = expected_variant(compilation.first);
 }
 
-Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1) {
-  NextOrder next = compilation_.recorded([&] { return make_next_order(compilation_.traced, compilation_.plan, below.order(), asked); });
+Derivative::Derivative(const Derivative& below, const BackwardVariant& asked)
+    : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1) {
+  NextOrder next = compilation_.recorded(
+      [&] { return make_next_order(compilation_.traced, compilation_.plan, below.order(), asked); });
   order_ = std::move(next.order);
   record_.variant = asked;
   record_.expected = expected_variant(*order_);
@@ -73,14 +85,18 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
   joint_ = with_passes(std::move(next.joint));
   const bool is_last = record_.differentiable.empty();
   auto extract_and_partition = [&](const std::vector<Value>& must_save) {
-    Extracted extracted = extract_next_order(joint_, below.kept(part_of(below.parts_, asked)), next.tangents, next.gradients, must_save);
+    Extracted extracted = extract_next_order(joint_, below.kept(part_of(below.parts_, asked)), next.tangents,
+                                             next.gradients, must_save);
     record_.taken = std::move(extracted.saved);
-    if (is_last) record_.halves.forward = std::move(extracted.joint.graph);
-    else partition(extracted.joint, must_save);
+    if (is_last)
+      record_.halves.forward = std::move(extracted.joint.graph);
+    else
+      partition(extracted.joint, must_save);
   };
   extract_and_partition({});
   if (!is_last)
-    if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) extract_and_partition(missing);
+    if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty())
+      extract_and_partition(missing);
   find_shared_versions();
   find_held();
   record_.gradients = positions(asked.wanted, record_.halves.forward);
@@ -90,7 +106,8 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked) : 
 
 Joint Derivative::with_passes(Joint joint) const {
   joint.graph = with_wanted_numbers(std::move(joint.graph), compilation_);
-  joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(compilation_.options), wanted_passes(compilation_.options, Stage::Joint));
+  joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(compilation_.options),
+                                    wanted_passes(compilation_.options, Stage::Joint));
   observe(compilation_.toolchain.sight("joint", number_), joint.graph);
   return joint;
 }
@@ -102,7 +119,8 @@ void Derivative::split(Joint joint, std::exception_ptr error) {
   const bool has_backward = !order().sources.empty() && !order().leaves.empty() && !error_;
   if (has_backward) {
     partition(joint_, {});
-    if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty()) partition(joint_, missing);
+    if (const std::vector<Value> missing = missing_for_next_order(); !missing.empty())
+      partition(joint_, missing);
     find_shared_versions();
     find_leftovers();
   } else {
@@ -120,7 +138,10 @@ void Derivative::refuse_states() const {
 
 /// Where the forward's inputs come from says which of them stay, and which nobody else will read.
 CodePlace Derivative::forward_place() const {
-  CodePlace place{.stage = number_ > 1 ? Stage::Backward : record_.halves.backward.empty() ? Stage::Inference : Stage::Forward, .order = number_};
+  CodePlace place{.stage = number_ > 1                       ? Stage::Backward
+                           : record_.halves.backward.empty() ? Stage::Inference
+                                                             : Stage::Forward,
+                  .order = number_};
   if (below_) {
     const CodePlace saved = below_->backward_place(record_.taken, 0);
     place.static_inputs = saved.static_inputs;
@@ -135,7 +156,8 @@ CodePlace Derivative::forward_place() const {
 }
 
 CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t variant) const {
-  CodePlace place{.stage = Stage::Backward, .order = number_, .variant = variant, .first_tangent = saved.size()};
+  CodePlace place{
+      .stage = Stage::Backward, .order = number_, .variant = variant, .first_tangent = saved.size()};
   const std::vector<size_t> stay = forward_place().static_inputs;
   for (size_t i = 0; i < saved.size(); ++i) {
     const auto shared = std::find_if(shared_versions.begin(), shared_versions.end(),
@@ -156,10 +178,12 @@ void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
   count("partition");
   const Options& options = compilation_.options;
   const PartitionContext context{options.memory_budget, std::move(must_save)};
-  const Partitioner partitioner = options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
+  const Partitioner partitioner =
+      options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
   record_.halves = partitioner(joint, context);
   verify(record_.halves, joint, context, partitioner.name.empty() ? "partition_fn" : partitioner.name);
-  record_.halves.forward = run_passes(std::move(record_.halves.forward), wanted_passes(compilation_.options, Stage::Forward));
+  record_.halves.forward =
+      run_passes(std::move(record_.halves.forward), wanted_passes(compilation_.options, Stage::Forward));
 }
 
 void Derivative::find_shared_versions() {
@@ -195,15 +219,18 @@ std::shared_ptr<Derivative> Derivative::next(const BackwardVariant& asked) {
   const OrderPart& part = parts_[part_of(parts_, asked)];
   const auto first_source = order().sources.begin() + int64_t(part.first_source);
   if (have_hooks(Tensors(first_source, first_source + int64_t(part.sources))))
-    throw UnsupportedError("a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled function registers on tensors; "
-                           "call the function as it is for this one");
+    throw UnsupportedError(
+        "a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled "
+        "function registers on tensors; "
+        "call the function as it is for this one");
   double seconds = 0;
   std::shared_ptr<Derivative> made;
   try {
     Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
     made = std::make_shared<Derivative>(*this, asked);
   } catch (const UnsupportedError& reason) {
-    throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) cannot be compiled here; call the function as it is for this one: ") +
+    throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) "
+                                       "cannot be compiled here; call the function as it is for this one: ") +
                            reason.what());
   }
   if (above_.add(made)) say_that_one_went("backwards under create_graph", most_orders_above);

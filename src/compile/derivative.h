@@ -1,4 +1,5 @@
-/// One order of differentiation of a compiled function: the code that computes it, what that saves, and the backwards that read it.
+/// One order of differentiation of a compiled function: the code that computes it, what that saves, and the
+/// backwards that read it.
 #pragma once
 
 #include <tandem/compiled.h>
@@ -16,11 +17,12 @@ namespace tandem {
 /// A backward with its code.
 struct BackwardCode : BackwardRecord {
   std::shared_ptr<Executable> code;
-  std::vector<size_t> given_up;              ///< saved values that nothing can ask for once this backward was the last through its nodes
+  /// saved values that nothing can ask for once this backward was the last through its nodes
+  std::vector<size_t> given_up;
 };
 
-/// Whether some operator's backward reads other saved values when it is differentiated in turn, or reads them only for
-/// some of its outputs.
+/// Whether some operator's backward reads other saved values when it is differentiated in turn, or reads them
+/// only for some of its outputs.
 bool has_fickle_backward(const Graph& graph);
 
 /// Which output of a graph is the gradient of each input; only wanted ones have one.
@@ -33,7 +35,8 @@ class Derivative {
 
   /// The first order, not split yet.
   explicit Derivative(Compilation& compilation);
-  /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would throw under create_graph.
+  /// The order above `below`, for these tangents and wanted gradients; throws what eager's backward would
+  /// throw under create_graph.
   Derivative(const Derivative& below, const BackwardVariant& variant);
 
   /// An order as it was stored, the first, or one above `below`; throws Error when its code cannot be loaded.
@@ -43,10 +46,12 @@ class Derivative {
   /// What is to be stored of it, with the code that it names; nothing when some code has no bytes.
   std::optional<cache::StoredOrder> stored(Artifacts& artifacts) const;
 
-  /// Splits the recorded joint graph and compiles its forward. With `error` there is no backward, and asking for one throws it.
+  /// Splits the recorded joint graph and compiles its forward. With `error` there is no backward, and asking
+  /// for one throws it.
   void split(Joint joint, std::exception_ptr error);
 
-  /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's backward would throw.
+  /// The backward for these tangents and gradients, compiled when first asked for; throws what eager's
+  /// backward would throw.
   std::shared_ptr<const BackwardCode> backward(const BackwardVariant& variant);
   /// What is expected, compiled: the backwards of all parts in one graph.
   Graph expected_backward();
@@ -60,7 +65,10 @@ class Derivative {
   /// Each is one node of a call.
   const std::vector<OrderPart>& parts() const { return parts_; }
   /// Whether gradients go to a leaf of this order at all.
-  bool leads_to(size_t leaf) const { return !record_.has_expected || record_.halves.backward.empty() || record_.halves.backward.outputs()[leaf]; }
+  bool leads_to(size_t leaf) const {
+    return !record_.has_expected || record_.halves.backward.empty() ||
+           record_.halves.backward.outputs()[leaf];
+  }
   /// The saved values that backwards of a part may read.
   const std::vector<size_t>& held_by(size_t part) const { return held_[part]; }
   bool is_first() const { return number_ == 1; }
@@ -77,9 +85,12 @@ class Derivative {
   std::vector<SharedVersion> shared_versions;
 
   /// What these backwards of a part, the last ones through their nodes, leave of `saved` to none of its own.
-  std::vector<size_t> given_up(const std::vector<Between>& done, const std::vector<size_t>& saved, size_t part) const;
+  std::vector<size_t> given_up(const std::vector<Between>& done, const std::vector<size_t>& saved,
+                               size_t part) const;
   /// Whether eager refuses another one behind them.
-  bool refuse(const std::vector<Between>& done, const Between& next) const { return leftovers_ && leftovers_->refuse(done, next); }
+  bool refuse(const std::vector<Between>& done, const Between& next) const {
+    return leftovers_ && leftovers_->refuse(done, next);
+  }
 
  private:
   Joint with_passes(Joint joint) const;
@@ -103,16 +114,16 @@ class Derivative {
   const Order& order() const;
 
   Compilation& compilation_;
-  const Derivative* below_ = nullptr;        ///< none of the first order
-  const size_t number_;                      ///< 1 for the first order
-  mutable std::optional<Order> order_;       ///< of orders above the first
+  const Derivative* below_ = nullptr;   ///< none of the first order
+  const size_t number_;                 ///< 1 for the first order
+  mutable std::optional<Order> order_;  ///< of orders above the first
   std::vector<OrderPart> parts_;
-  std::vector<std::vector<size_t>> held_;    ///< of each part
+  std::vector<std::vector<size_t>> held_;  ///< of each part
   OrderRecord record_;
   std::exception_ptr error_;
-  mutable Joint joint_;                      ///< empty while it is packed
+  mutable Joint joint_;  ///< empty while it is packed
   mutable cache::PackedJoint packed_;
-  std::optional<Leftovers> leftovers_;       ///< of the first order, where it has a backward
+  std::optional<Leftovers> leftovers_;  ///< of the first order, where it has a backward
   ByVariant<BackwardCode> backwards_{std::max(most_backwards, 2 * parts_.size())};
   ByVariant<Derivative> above_{most_orders_above};
 };

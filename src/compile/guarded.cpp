@@ -36,7 +36,8 @@ at::Tensor restride(const at::Tensor& result, const TensorMeta& meta) {
 
 class Guarded final : public Executable {
  public:
-  Guarded(std::shared_ptr<Executable> code, std::vector<Restrided> restrided) : code_(std::move(code)), one_at_a_time_(!code_->may_overlap()), restrided_(std::move(restrided)) {}
+  Guarded(std::shared_ptr<Executable> code, std::vector<Restrided> restrided)
+      : code_(std::move(code)), one_at_a_time_(!code_->may_overlap()), restrided_(std::move(restrided)) {}
 
   Tensors run(Tensors&& inputs) override {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -45,7 +46,8 @@ class Guarded final : public Executable {
     if (one_at_a_time_) alone.lock();
     Tensors results = code_->run(std::move(inputs));
     for (const auto& [output, meta] : restrided_)
-      if (output < results.size() && results[output].defined()) results[output] = restride(results[output], meta);
+      if (output < results.size() && results[output].defined())
+        results[output] = restride(results[output], meta);
     return results;
   }
   bool shields_itself() const override { return true; }
@@ -62,18 +64,22 @@ std::vector<Restrided> find_restrided(const Executable& code, const Graph& graph
   const std::vector<std::vector<int64_t>> chosen = code.output_strides();
   if (chosen.empty()) return {};
   if (chosen.size() != graph.outputs().size())
-    throw Error(maker + " chose the strides of " + std::to_string(chosen.size()) + " outputs; the graph has " + std::to_string(graph.outputs().size()));
+    throw Error(maker + " chose the strides of " + std::to_string(chosen.size()) +
+                " outputs; the graph has " + std::to_string(graph.outputs().size()));
   std::vector<Restrided> restrided;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (!graph.outputs()[i]) continue;
     TensorMeta meta = graph.meta(graph.outputs()[i]), other = meta;
     other.strides.assign(chosen[i].begin(), chosen[i].end());
     if (other.strides.size() != meta.strides.size())
-      throw Error(maker + " chose " + std::to_string(other.strides.size()) + " strides for output " + std::to_string(i) + ", which has " + std::to_string(meta.strides.size()) + " dimensions");
+      throw Error(maker + " chose " + std::to_string(other.strides.size()) + " strides for output " +
+                  std::to_string(i) + ", which has " + std::to_string(meta.strides.size()) + " dimensions");
     if (same_strides(meta, other)) continue;
     TensorMeta stored = meta;
     stored.sizes = stored_sizes(meta);
-    const char* obstacle = meta.conj || meta.neg ? ", which is conjugated or negated lazily" : !is_surely_injective(stored) ? ", which holds elements in several places" : nullptr;
+    const char* obstacle = meta.conj || meta.neg          ? ", which is conjugated or negated lazily"
+                           : !is_surely_injective(stored) ? ", which holds elements in several places"
+                                                          : nullptr;
     if (obstacle) throw Error(maker + " chose the strides of output " + std::to_string(i) + obstacle);
     restrided.push_back({i, std::move(meta)});
   }
@@ -82,7 +88,8 @@ std::vector<Restrided> find_restrided(const Executable& code, const Graph& graph
 
 }  // namespace
 
-std::shared_ptr<Executable> guarded(std::shared_ptr<Executable> code, const Graph& graph, const std::string& maker) {
+std::shared_ptr<Executable> guarded(std::shared_ptr<Executable> code, const Graph& graph,
+                                    const std::string& maker) {
   std::vector<Restrided> restrided = find_restrided(*code, graph, maker);
   if (restrided.empty() && code->shields_itself() && code->may_overlap()) return code;
   return std::make_shared<Guarded>(std::move(code), std::move(restrided));

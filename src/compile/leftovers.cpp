@@ -35,7 +35,9 @@ Between asked_of(const BackwardVariant& variant) {
 }
 
 Leftovers::Leftovers(std::vector<Between> saving, const Graph& backward, size_t saved)
-    : saving_(std::move(saving)), tangents_(backward.inputs().size() - saved), gradients_(backward.outputs().size()) {
+    : saving_(std::move(saving)),
+      tangents_(backward.inputs().size() - saved),
+      gradients_(backward.outputs().size()) {
   const std::vector<Bits> behind = tangents_behind(backward, saved);
   std::vector<Gradients> leads_to(backward.value_count(), Gradients(tangents_, Bits(gradients_)));
   // What no tangent has a part in takes part whichever arrives.
@@ -81,7 +83,10 @@ Leftovers::Gradients Leftovers::gradients_of_tangents(const Graph& backward,
 Leftovers::Gradients Leftovers::refused(const std::vector<Between>& done) const {
   Gradients refused(tangents_, Bits(gradients_));
   for (const Between& node : saving_) {
-    if (std::none_of(done.begin(), done.end(), [&](const Between& asked) { return node.sources.meets(asked.sources) && node.inputs.meets(asked.inputs); })) continue;
+    if (std::none_of(done.begin(), done.end(), [&](const Between& asked) {
+          return node.sources.meets(asked.sources) && node.inputs.meets(asked.inputs);
+        }))
+      continue;
     for (size_t t = 0; t < tangents_; ++t)
       if (node.sources.has(t)) refused[t] |= node.inputs;
   }

@@ -45,7 +45,8 @@ std::string file_name(const Sight& sight) {
 void dump(const Sight& sight, const std::string& text) {
   static std::atomic<bool> works = true;
   const std::string path = dump_folder() + "/" + file_name(sight);
-  if (works && !(std::ofstream(path) << text << std::flush) && works.exchange(false)) warn("TANDEM_DUMP: " + path + " cannot be written; nothing is dumped");
+  if (works && !(std::ofstream(path) << text << std::flush) && works.exchange(false))
+    warn("TANDEM_DUMP: " + path + " cannot be written; nothing is dumped");
 }
 
 void show(const Sight& sight, const std::string& text) {

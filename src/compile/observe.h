@@ -1,4 +1,5 @@
-/// The one place that every graph of a compile passes, for those who look: TANDEM_LOGS, TANDEM_DUMP and TANDEM_TRACE.
+/// The one place that every graph of a compile passes, for those who look: TANDEM_LOGS, TANDEM_DUMP and
+/// TANDEM_TRACE.
 #pragma once
 
 #include <tandem/graph.h>
@@ -9,8 +10,9 @@ struct Contract;
 
 /// What is seen, and where it stands.
 struct Sight {
-  std::string name;                          ///< Options::name
-  const char* what;                          ///< "trace", "joint", "forward", "backward", "inference", "contract"
+  std::string name;  ///< Options::name
+  /// "trace", "joint", "forward", "backward", "inference", "contract"
+  const char* what;
   size_t function = 0, signature = 0, order = 1, variant = 0;
 };
 

@@ -7,8 +7,10 @@
 namespace tandem {
 namespace {
 
-/// The name under which the code of a graph is kept among the artifacts: none for code of a user's own compiler, which is asked again when it is needed. Nothing when the code has no bytes.
-std::optional<std::string> keep_code(const Executable& code, bool own_compiler, std::map<std::string, std::string>& artifacts) {
+/// The name under which the code of a graph is kept among the artifacts: none for code of a user's own
+/// compiler, which is asked again when it is needed. Nothing when the code has no bytes.
+std::optional<std::string> keep_code(const Executable& code, bool own_compiler,
+                                     std::map<std::string, std::string>& artifacts) {
   if (own_compiler) return std::string();
   auto bytes = code.artifact();
   if (!bytes) return std::nullopt;
@@ -23,7 +25,8 @@ std::optional<std::string> keep_code(const Executable& code, bool own_compiler, 
 std::optional<cache::StoredOrder> Derivative::stored(Artifacts& artifacts) const {
   cache::StoredOrder stored{record_};
   stored.joint = packed_.bytes.empty() ? cache::pack(joint_) : packed_;
-  auto code = keep_code(*forward, compilation_.toolchain.is_of_own_compiler(forward_place().stage), artifacts);
+  auto code =
+      keep_code(*forward, compilation_.toolchain.is_of_own_compiler(forward_place().stage), artifacts);
   if (!code) return std::nullopt;
   stored.artifact = std::move(*code);
   for (const auto& backward : backwards_.all()) {
@@ -45,7 +48,9 @@ Derivative::Derivative(Compilation& compilation, cache::StoredOrder stored, cons
 }
 
 Derivative::Derivative(const Derivative& below, cache::StoredOrder stored, const Artifacts& artifacts)
-    : compilation_(below.compilation_), below_(&below), number_(below.number_ + 1),
+    : compilation_(below.compilation_),
+      below_(&below),
+      number_(below.number_ + 1),
       parts_({{0, stored.expected.tangents.size(), 0, stored.expected.wanted.size()}}) {
   restore(std::move(stored), artifacts);
 }
@@ -64,7 +69,8 @@ void Derivative::restore(cache::StoredOrder stored, const Artifacts& artifacts) 
   forward = load(stored.artifact, record_.halves.forward, forward_place());
   for (cache::StoredBackward& backward : stored.backwards) {
     auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.added()));
-    std::vector<size_t> given_up = this->given_up({asked_of(backward.variant)}, backward.saved, part_of(parts_, backward.variant));
+    std::vector<size_t> given_up =
+        this->given_up({asked_of(backward.variant)}, backward.saved, part_of(parts_, backward.variant));
     backwards_.add(std::make_shared<BackwardCode>(std::move(backward), std::move(code), std::move(given_up)));
   }
   for (cache::StoredOrder& order : stored.above)

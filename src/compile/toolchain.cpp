@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr const char* names[] = {"joint", "forward", "backward", "inference"};   ///< of stages
+constexpr const char* names[] = {"joint", "forward", "backward", "inference"};  ///< of stages
 
 /// The accelerator that a graph has to do with, where there is one.
 c10::Device device_of(const Graph& graph) {
@@ -29,9 +29,13 @@ c10::Device device_of(const Graph& graph) {
 bool Toolchain::is_of_own_compiler(Stage stage) const { return own_compiler(options_, stage) != nullptr; }
 
 void Toolchain::refuse_states(const Graph& graph, Stage stage) const {
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) { return bool(node.state); })) return;
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(),
+                   [](const Node& node) { return bool(node.state); }))
+    return;
   if (is_of_own_compiler(stage) || !find_backend(options_.backend)->draws_from_states())
-    throw RunEagerly("it draws random numbers again from a state of the generator, which its compiler or backend does not say that it can (Backend::draws_from_states)");
+    throw RunEagerly(
+        "it draws random numbers again from a state of the generator, which its compiler or backend does not "
+        "say that it can (Backend::draws_from_states)");
 }
 
 CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place) const {
@@ -52,12 +56,18 @@ CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place)
   return context;
 }
 
-Sight Toolchain::sight(const char* what, size_t order, size_t variant) const { return {options_.name, what, function_, signature_, order, variant}; }
+Sight Toolchain::sight(const char* what, size_t order, size_t variant) const {
+  return {options_.name, what, function_, signature_, order, variant};
+}
 
-std::shared_ptr<Executable> Toolchain::checked(std::shared_ptr<Executable> code, const Graph& graph, const CompileContext& context) const {
+std::shared_ptr<Executable> Toolchain::checked(std::shared_ptr<Executable> code, const Graph& graph,
+                                               const CompileContext& context) const {
   if (!code) throw Error("the compiler of " + context.name + " returned no executable");
   const Compiler* own = own_compiler(options_, context.stage);
-  return guarded(std::move(code), graph, !own ? "backend " + options_.backend : own->name.empty() ? "the compiler of " + context.name : "compiler " + own->name);
+  return guarded(std::move(code), graph,
+                 !own                ? "backend " + options_.backend
+                 : own->name.empty() ? "the compiler of " + context.name
+                                     : "compiler " + own->name);
 }
 
 std::shared_ptr<Executable> Toolchain::compile(const Graph& graph, const CodePlace& place) const {
@@ -66,10 +76,12 @@ std::shared_ptr<Executable> Toolchain::compile(const Graph& graph, const CodePla
   observe(sight(names[size_t(place.stage)], place.order, place.variant), graph);
   const CompileContext context = context_of(graph, place);
   const Compiler* own = own_compiler(options_, place.stage);
-  return checked(own ? (*own)(graph, context) : find_backend(options_.backend)->compile(graph, context), graph, context);
+  return checked(own ? (*own)(graph, context) : find_backend(options_.backend)->compile(graph, context),
+                 graph, context);
 }
 
-std::shared_ptr<Executable> Toolchain::load(const std::string* bytes, const Graph& graph, const CodePlace& place) const {
+std::shared_ptr<Executable> Toolchain::load(const std::string* bytes, const Graph& graph,
+                                            const CodePlace& place) const {
   if (is_of_own_compiler(place.stage)) return compile(graph, place);
   if (!bytes) throw Error("its code is not there");
   observe(sight(names[size_t(place.stage)], place.order, place.variant), graph);

@@ -15,7 +15,7 @@ struct CodePlace {
   Stage stage = Stage::Inference;
   size_t order = 1, variant = 0;
   std::vector<size_t> static_inputs = {}, donated_inputs = {};
-  size_t first_tangent = size_t(-1);         ///< none
+  size_t first_tangent = size_t(-1);  ///< none
 };
 
 class Toolchain {
@@ -26,12 +26,15 @@ class Toolchain {
 
   /// Code for the graph by the compiler of its stage; throws Error where that makes none.
   std::shared_ptr<Executable> compile(const Graph& graph, const CodePlace& place) const;
-  /// The same from the bytes of an earlier one's artifact, or by the compiler of its stage where that is the user's own; throws Error where the backend cannot load them.
-  std::shared_ptr<Executable> load(const std::string* bytes, const Graph& graph, const CodePlace& place) const;
+  /// The same from the bytes of an earlier one's artifact, or by the compiler of its stage where that is the
+  /// user's own; throws Error where the backend cannot load them.
+  std::shared_ptr<Executable> load(const std::string* bytes, const Graph& graph,
+                                   const CodePlace& place) const;
   /// Whether the code of a stage is made by a compiler that was given in the options, and has no bytes.
   bool is_of_own_compiler(Stage stage) const;
 
-  /// Throws RunEagerly where the graph has random nodes that draw from states, and whoever compiles that stage does not say that he minds them.
+  /// Throws RunEagerly where the graph has random nodes that draw from states, and whoever compiles that
+  /// stage does not say that he minds them.
   void refuse_states(const Graph& graph, Stage stage) const;
 
   /// Names a graph of this signature to those who look at graphs.
@@ -39,7 +42,8 @@ class Toolchain {
 
  private:
   CompileContext context_of(const Graph& graph, const CodePlace& place) const;
-  std::shared_ptr<Executable> checked(std::shared_ptr<Executable> code, const Graph& graph, const CompileContext& context) const;
+  std::shared_ptr<Executable> checked(std::shared_ptr<Executable> code, const Graph& graph,
+                                      const CompileContext& context) const;
 
   const Options& options_;
   const Contract& contract_;

@@ -15,7 +15,8 @@ namespace {
 
 /// Raised as RunEagerly is: there is nothing to export.
 void refuse_state(const Traced& traced) {
-  if (!traced.gradients.empty()) throw RunEagerly("the function changes the gradient of a tensor that it captured");
+  if (!traced.gradients.empty())
+    throw RunEagerly("the function changes the gradient of a tensor that it captured");
   if (traced.kept.empty()) return;
   give_data(*traced.tracer, traced.kept);
   throw RunEagerly("the function keeps " + describe_kept(traced) + ", beyond the call");
@@ -23,17 +24,22 @@ void refuse_state(const Traced& traced) {
 
 class Exporter {
  public:
-  Exporter(const Program& program, const std::shared_ptr<torch::nn::Module>& state, const Tensors& example, std::optional<size_t> loss)
+  Exporter(const Program& program, const std::shared_ptr<torch::nn::Module>& state, const Tensors& example,
+           std::optional<size_t> loss)
       : state_(state), loss_(loss) {
     collect_state();
     Tensors all = state_tensors_;
     all.insert(all.end(), example.begin(), example.end());
     for (size_t i = 0; i < example.size(); ++i) {
-      if (auto kind = uncompiled_kind(example[i])) throw UnsupportedError("argument " + std::to_string(i) + " is " + *kind + ", which cannot be exported");
+      if (auto kind = uncompiled_kind(example[i]))
+        throw UnsupportedError("argument " + std::to_string(i) + " is " + *kind +
+                               ", which cannot be exported");
       exported_.inputs.push_back({ExportedInput::Kind::Argument, "argument " + std::to_string(i)});
     }
     refuse_duplicates(all);
-    Program with_state = [&program, skip = state_tensors_.size()](const Tensors& in) { return program(Tensors(in.begin() + int64_t(skip), in.end())); };
+    Program with_state = [&program, skip = state_tensors_.size()](const Tensors& in) {
+      return program(Tensors(in.begin() + int64_t(skip), in.end()));
+    };
     try {
       traced_ = trace_forward(with_state, all);
       refuse_state(traced_);
@@ -55,11 +61,15 @@ class Exporter {
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!gradients[i].defined()) continue;
       gradient_values.push_back(tracer().value_of(gradients[i]));
-      exported_.outputs.push_back({ExportedOutput::Kind::Gradient, exported_.inputs[gradient_inputs_[i]].name});
+      exported_.outputs.push_back(
+          {ExportedOutput::Kind::Gradient, exported_.inputs[gradient_inputs_[i]].name});
     }
     try {
-      FunctionalGraph functional = functionalize({tracer().graph(), traced_.forward_nodes, outputs, {}, gradient_values});
-      exported_.graph = run_passes(run_standard_passes(std::move(functional.graph), {}, registered_passes(Stage::Joint)), registered_passes(Stage::Inference));
+      FunctionalGraph functional =
+          functionalize({tracer().graph(), traced_.forward_nodes, outputs, {}, gradient_values});
+      exported_.graph =
+          run_passes(run_standard_passes(std::move(functional.graph), {}, registered_passes(Stage::Joint)),
+                     registered_passes(Stage::Inference));
     } catch (const RunEagerly& reason) {
       throw UnsupportedError(std::string("export: ") + reason.what());
     }
@@ -84,7 +94,8 @@ class Exporter {
   void refuse_duplicates(const Tensors& all) {
     std::set<const c10::TensorImpl*> seen;
     for (const at::Tensor& tensor : all)
-      if (tensor.defined() && !seen.insert(tensor.unsafeGetTensorImpl()).second) duplicated_.insert(tensor.unsafeGetTensorImpl());
+      if (tensor.defined() && !seen.insert(tensor.unsafeGetTensorImpl()).second)
+        duplicated_.insert(tensor.unsafeGetTensorImpl());
   }
 
   void refuse_written_duplicates() {
@@ -99,16 +110,20 @@ class Exporter {
       if (!written.count(storage)) continue;
       if (duplicated_.count(input.real.unsafeGetTensorImpl()))
         throw UnsupportedError("export: the same tensor is given twice and written; give it once");
-      if (!first.emplace(storage, i).second) throw UnsupportedError("export: two inputs overlap in memory and one of them is written; give copies");
+      if (!first.emplace(storage, i).second)
+        throw UnsupportedError(
+            "export: two inputs overlap in memory and one of them is written; give copies");
     }
-    if (!duplicated_.empty()) throw UnsupportedError("export: the same tensor is given twice; give it once, or a copy");
+    if (!duplicated_.empty())
+      throw UnsupportedError("export: the same tensor is given twice; give it once, or a copy");
   }
 
   void name_captures() {
     size_t count = 0;
     for (const TracedInput& input : tracer().inputs()) {
       if (!input.captured) continue;
-      exported_.inputs.push_back({ExportedInput::Kind::Capture, "captured tensor " + std::to_string(count++)});
+      exported_.inputs.push_back(
+          {ExportedInput::Kind::Capture, "captured tensor " + std::to_string(count++)});
       exported_.captures.push_back(input.real);
     }
   }
@@ -122,23 +137,28 @@ class Exporter {
     for (size_t i = 0; i < tracer().inputs().size(); ++i) {
       const TracedInput& input = tracer().inputs()[i];
       const std::string& name = exported_.inputs[i].name;
-      if (tracer().value_of(input.visible) != input.value) throw UnsupportedError("export: the sizes or strides of " + name + " are changed in place");
+      if (tracer().value_of(input.visible) != input.value)
+        throw UnsupportedError("export: the sizes or strides of " + name + " are changed in place");
       if (!written.count(trace.meta(input.value).storage)) continue;
       if (input.leaf.requires_grad() && (loss_ || !state_))
-        throw UnsupportedError("export: " + name + " requires grad and is written; return the new value instead");
+        throw UnsupportedError("export: " + name +
+                               " requires grad and is written; return the new value instead");
       updates_.push_back(input.value);
       exported_.outputs.push_back({ExportedOutput::Kind::Update, name});
     }
   }
 
   Tensors differentiate() {
-    if (*loss_ >= traced_.outputs.size()) throw ContractError("export_joint: there is no output " + std::to_string(*loss_));
+    if (*loss_ >= traced_.outputs.size())
+      throw ContractError("export_joint: there is no output " + std::to_string(*loss_));
     const at::Tensor& loss = traced_.outputs[*loss_];
     if (!loss.defined() || loss.numel() != 1 || !loss.requires_grad())
-      throw UnsupportedError("export_joint: output " + std::to_string(*loss_) + " must be a scalar that requires grad to be the loss");
+      throw UnsupportedError("export_joint: output " + std::to_string(*loss_) +
+                             " must be a scalar that requires grad to be the loss");
     for (size_t i = 0; i < traced_.outputs.size(); ++i)
       if (i != *loss_ && traced_.outputs[i].defined() && traced_.outputs[i].requires_grad())
-        throw UnsupportedError("export_joint: output " + std::to_string(i) + " requires grad and is not the loss; detach it");
+        throw UnsupportedError("export_joint: output " + std::to_string(i) +
+                               " requires grad and is not the loss; detach it");
     Tensors leaves;
     for (size_t i = 0; i < tracer().inputs().size(); ++i) {
       if (!tracer().inputs()[i].leaf.requires_grad()) continue;
@@ -160,7 +180,8 @@ class Exporter {
 
 }  // namespace
 
-Exported export_program(const Program& program, const std::shared_ptr<torch::nn::Module>& state, const Tensors& example, std::optional<size_t> loss) {
+Exported export_program(const Program& program, const std::shared_ptr<torch::nn::Module>& state,
+                        const Tensors& example, std::optional<size_t> loss) {
   return Exporter(program, state, example, loss).run();
 }
 
@@ -172,7 +193,8 @@ Joint export_program_with_tangents(const Program& program, const Tensors& exampl
     const Order order = first_order(traced, plan);
     auto joint = make_joint_graph(traced, plan, order, expected_variant(order));
     if (!joint) throw UnsupportedError("export: the backward reads tensors that it captured");
-    return {run_standard_passes(std::move(joint->joint.graph), {}, registered_passes(Stage::Joint)), joint->joint.primals, joint->joint.forward_outputs};
+    return {run_standard_passes(std::move(joint->joint.graph), {}, registered_passes(Stage::Joint)),
+            joint->joint.primals, joint->joint.forward_outputs};
   } catch (const RunEagerly& reason) {
     throw UnsupportedError(std::string("export: ") + reason.what());
   }
@@ -186,11 +208,15 @@ Tensors Exported::operator()(const Tensors& tensors) const {
   Tensors all = tensors;
   all.insert(all.end(), captures.begin(), captures.end());
   if (all.size() != graph.inputs().size())
-    throw ContractError("the exported graph takes " + std::to_string(graph.inputs().size() - captures.size()) + " tensors and was given " + std::to_string(tensors.size()));
+    throw ContractError("the exported graph takes " +
+                        std::to_string(graph.inputs().size() - captures.size()) + " tensors and was given " +
+                        std::to_string(tensors.size()));
   for (size_t i = 0; i < all.size(); ++i) {
     const TensorMeta& meta = graph.meta(graph.inputs()[i]);
-    if (!all[i].defined() || all[i].sizes() != at::IntArrayRef(meta.sizes) || all[i].scalar_type() != meta.dtype || all[i].device() != meta.device)
-      throw ContractError(inputs[i].name + " does not have the sizes, dtype and device that the graph was exported with");
+    if (!all[i].defined() || all[i].sizes() != at::IntArrayRef(meta.sizes) ||
+        all[i].scalar_type() != meta.dtype || all[i].device() != meta.device)
+      throw ContractError(inputs[i].name +
+                          " does not have the sizes, dtype and device that the graph was exported with");
   }
   at::NoGradGuard no_grad;
   return graph.run(std::move(all));

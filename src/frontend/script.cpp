@@ -20,11 +20,14 @@ using c10::IValue;
 
 torch::jit::Method forward_of(const torch::jit::Module& module) {
   auto method = module.find_method("forward");
-  if (!method) throw Error("compile: the script module " + module.type()->repr_str() + " has no method forward; compile one that has.");
+  if (!method)
+    throw Error("compile: the script module " + module.type()->repr_str() +
+                " has no method forward; compile one that has.");
   return *method;
 }
 
-/// The method with everything that it calls copied into it: calls that are left would go through TorchScript's own optimiser, which merges operators.
+/// The method with everything that it calls copied into it: calls that are left would go through
+/// TorchScript's own optimiser, which merges operators.
 std::shared_ptr<torch::jit::Graph> inlined(const torch::jit::Method& method) {
   auto graph = method.graph()->copy();
   torch::jit::Inline(*graph);
@@ -34,10 +37,13 @@ std::shared_ptr<torch::jit::Graph> inlined(const torch::jit::Method& method) {
 
 /// The method and the module that it belongs to, for as long as some compiled code needs them.
 struct Script {
-  explicit Script(const torch::jit::Module& module_) : module(module_), method(forward_of(module)), graph(inlined(method)), attributes(module._ivalue()) {}
+  explicit Script(const torch::jit::Module& module_)
+      : module(module_), method(forward_of(module)), graph(inlined(method)), attributes(module._ivalue()) {}
 
   const c10::FunctionSchema& schema() const { return method.function().getSchema(); }
-  std::string argument_name(size_t i) const { return "argument '" + schema().arguments()[i + 1].name() + "' of " + schema().name(); }
+  std::string argument_name(size_t i) const {
+    return "argument '" + schema().arguments()[i + 1].name() + "' of " + schema().name();
+  }
 
   torch::jit::Module module;
   torch::jit::Method method;
@@ -72,12 +78,16 @@ IValue interpret(const Script& script, const std::vector<IValue>& arguments) {
 }
 
 /// Compiled code repeats what was done to tensors, not what was done to lists and attributes.
-void refuse_changed_arguments(const Script& script, const std::vector<IValue>& arguments, const Writer& before) {
+void refuse_changed_arguments(const Script& script, const std::vector<IValue>& arguments,
+                              const Writer& before) {
   Writer after;
   write_arguments(script, arguments, after);
   auto same = [](const at::Tensor& a, const at::Tensor& b) { return a.is_same(b); };
-  if (after.rest != before.rest || !std::equal(after.tensors.begin(), after.tensors.end(), before.tensors.begin(), before.tensors.end(), same))
-    throw CannotRun(script.schema().name() + " changes a list or dict that it was given, which compiled code would not repeat; return the changed one instead.");
+  if (after.rest != before.rest || !std::equal(after.tensors.begin(), after.tensors.end(),
+                                               before.tensors.begin(), before.tensors.end(), same))
+    throw CannotRun(script.schema().name() +
+                    " changes a list or dict that it was given, which compiled code would not repeat; return "
+                    "the changed one instead.");
 }
 
 IValue trace_script(const Script& script, const std::vector<IValue>& arguments) {
@@ -92,7 +102,9 @@ IValue trace_script(const Script& script, const std::vector<IValue>& arguments) 
     throw;
   }
   if (std::string name = script.attributes.restore(attributes); !name.empty())
-    throw KeepsState(script.schema().name() + " assigns to the attribute '" + name + "', which compiled code would not repeat; change a tensor in place (" + name + ".copy_(...)) instead.");
+    throw KeepsState(script.schema().name() + " assigns to the attribute '" + name +
+                     "', which compiled code would not repeat; change a tensor in place (" + name +
+                     ".copy_(...)) instead.");
   refuse_changed_arguments(script, arguments, before);
   return result;
 }
@@ -106,7 +118,8 @@ std::vector<IValue> build_arguments(const std::vector<ScriptLayout>& layout, con
 }
 
 detail::Program make_script_program(std::shared_ptr<const Script> script, std::vector<ScriptLayout> layout) {
-  return [script = std::move(script), layout = std::move(layout)](const Tensors& tensors) -> detail::Returned {
+  return [script = std::move(script),
+          layout = std::move(layout)](const Tensors& tensors) -> detail::Returned {
     std::vector<IValue> arguments = build_arguments(layout, tensors);
     IValue result = Tracer::current()    ? trace_script(*script, arguments)
                     : Watcher::current() ? interpret(*script, arguments)
@@ -120,7 +133,8 @@ detail::Program make_script_program(std::shared_ptr<const Script> script, std::v
   };
 }
 
-// The layout outlives the call that made it, so it must not hold on to that call's tensors; it has none, only their places.
+// The layout outlives the call that made it, so it must not hold on to that call's tensors; it has none, only
+// their places.
 std::vector<ScriptLayout> layout_of(const std::vector<IValue>& arguments) {
   std::vector<ScriptLayout> layout;
   for (const IValue& argument : arguments) layout.push_back(describe_script_value(argument));
@@ -140,10 +154,12 @@ detail::Namer names_of(const torch::jit::Module& module) {
 }  // namespace
 
 struct CompiledScript::State {
-  State(const torch::jit::Module& module, Options options) : script(std::make_shared<Script>(module)), variants(std::move(options), names_of(module)) {}
+  State(const torch::jit::Module& module, Options options)
+      : script(std::make_shared<Script>(module)), variants(std::move(options), names_of(module)) {}
 
   /// The function for a call like this; `tensors` receives the tensors among the arguments.
-  std::shared_ptr<detail::Function> find(std::vector<IValue> given, const Keywords& keywords, Tensors& tensors) {
+  std::shared_ptr<detail::Function> find(std::vector<IValue> given, const Keywords& keywords,
+                                         Tensors& tensors) {
     std::vector<IValue> arguments = match_arguments(script->schema(), std::move(given), keywords);
     Writer writer;
     write_arguments(*script, arguments, writer);
@@ -161,7 +177,8 @@ struct CompiledScript::State {
   detail::Variants variants;
 };
 
-CompiledScript::CompiledScript(const torch::jit::Module& module, Options options) : state_(std::make_shared<State>(module, std::move(options))) {}
+CompiledScript::CompiledScript(const torch::jit::Module& module, Options options)
+    : state_(std::make_shared<State>(module, std::move(options))) {}
 
 IValue CompiledScript::operator()(std::vector<IValue> arguments, const Keywords& keywords) const {
   Tensors tensors;
@@ -178,7 +195,10 @@ Explanation CompiledScript::explain(std::vector<IValue> arguments, const Keyword
 }
 
 CompiledScript::State& CompiledScript::state() const {
-  if (!state_) throw Error("a compiled script was called into which nothing was compiled; assign it what tandem::compile returns first");
+  if (!state_)
+    throw Error(
+        "a compiled script was called into which nothing was compiled; assign it what tandem::compile "
+        "returns first");
   return *state_;
 }
 

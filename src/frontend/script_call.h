@@ -8,10 +8,13 @@
 
 namespace tandem {
 
-/// The arguments in the order of the schema, without the module itself, defaults filled in; throws ContractError that names the argument when the call does not fit.
-std::vector<c10::IValue> match_arguments(const c10::FunctionSchema& schema, std::vector<c10::IValue> arguments, const Keywords& keywords);
+/// The arguments in the order of the schema, without the module itself, defaults filled in; throws
+/// ContractError that names the argument when the call does not fit.
+std::vector<c10::IValue> match_arguments(const c10::FunctionSchema& schema,
+                                         std::vector<c10::IValue> arguments, const Keywords& keywords);
 
-/// The attributes of a module and of everything below it. Tensors are read live wherever they are used; what else the attributes hold joins the signature.
+/// The attributes of a module and of everything below it. Tensors are read live wherever they are used; what
+/// else the attributes hold joins the signature.
 class ScriptAttributes {
  public:
   explicit ScriptAttributes(const c10::intrusive_ptr<c10::ivalue::Object>& module) { collect(module, ""); }
@@ -20,7 +23,8 @@ class ScriptAttributes {
 
   /// A copy of all attributes, deep enough to undo assignments.
   std::vector<c10::IValue> snapshot() const;
-  /// Undoes assignments since the snapshot was taken; returns the name of the first attribute that had changed, or nothing.
+  /// Undoes assignments since the snapshot was taken; returns the name of the first attribute that had
+  /// changed, or nothing.
   std::string restore(const std::vector<c10::IValue>& snapshot) const;
 
  private:

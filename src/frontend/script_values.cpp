@@ -65,8 +65,10 @@ void write_enum(const IValue& value, ScriptWriter& writer) {
 
 void write_other(const IValue& value, ScriptWriter& writer) {
   if (!writer.by_identity)
-    throw UnsupportedError((writer.to.names ? writer.to.path : std::string("a value")) + " is a TorchScript value of type " + value.type()->repr_str() +
-                           ", which cannot go in or out of a compiled script; use tensors, numbers, strings, lists, tuples and dicts.");
+    throw UnsupportedError((writer.to.names ? writer.to.path : std::string("a value")) +
+                           " is a TorchScript value of type " + value.type()->repr_str() +
+                           ", which cannot go in or out of a compiled script; use tensors, numbers, strings, "
+                           "lists, tuples and dicts.");
   if (value.isPtrType()) writer.write_address(value);
 }
 
@@ -80,21 +82,28 @@ struct KindRow {
 constexpr KindRow kinds[] = {
     {'T', [](const IValue& v) { return v.isTensor(); }, write_tensor},
     {'N', [](const IValue& v) { return v.isNone(); }, [](const IValue&, ScriptWriter&) {}},
-    {'b', [](const IValue& v) { return v.isBool(); }, [](const IValue& v, ScriptWriter& w) { w.to.write(v.toBool()); }},
-    {'i', [](const IValue& v) { return v.isInt(); }, [](const IValue& v, ScriptWriter& w) { w.to.write(v.toInt()); }},
-    {'d', [](const IValue& v) { return v.isDouble(); }, [](const IValue& v, ScriptWriter& w) { w.to.write(v.toDouble()); }},
+    {'b', [](const IValue& v) { return v.isBool(); },
+     [](const IValue& v, ScriptWriter& w) { w.to.write(v.toBool()); }},
+    {'i', [](const IValue& v) { return v.isInt(); },
+     [](const IValue& v, ScriptWriter& w) { w.to.write(v.toInt()); }},
+    {'d', [](const IValue& v) { return v.isDouble(); },
+     [](const IValue& v, ScriptWriter& w) { w.to.write(v.toDouble()); }},
     {'l', [](const IValue& v) { return v.isList(); }, write_list},
     {'t', [](const IValue& v) { return v.isTuple(); }, write_tuple},
     {'m', [](const IValue& v) { return v.isGenericDict(); }, write_dict},
-    {'s', [](const IValue& v) { return v.isString(); }, [](const IValue& v, ScriptWriter& w) { w.to.write(v.toStringRef()); }},
-    {'c', [](const IValue& v) { return v.isComplexDouble(); }, [](const IValue& v, ScriptWriter& w) { w.to.write(v.toComplexDouble()); }},
-    {'D', [](const IValue& v) { return v.isDevice(); }, [](const IValue& v, ScriptWriter& w) { w.to.write(v.toDevice()); }},
+    {'s', [](const IValue& v) { return v.isString(); },
+     [](const IValue& v, ScriptWriter& w) { w.to.write(v.toStringRef()); }},
+    {'c', [](const IValue& v) { return v.isComplexDouble(); },
+     [](const IValue& v, ScriptWriter& w) { w.to.write(v.toComplexDouble()); }},
+    {'D', [](const IValue& v) { return v.isDevice(); },
+     [](const IValue& v, ScriptWriter& w) { w.to.write(v.toDevice()); }},
     {'e', [](const IValue& v) { return v.isEnum(); }, write_enum},
     {'o', [](const IValue&) { return true; }, write_other},
 };
 
 void ScriptWriter::write(const IValue& value) {
-  auto row = std::find_if(std::begin(kinds), std::end(kinds), [&](const KindRow& candidate) { return candidate.is(value); });
+  auto row = std::find_if(std::begin(kinds), std::end(kinds),
+                          [&](const KindRow& candidate) { return candidate.is(value); });
   to.rest.push_back(row->tag);
   row->write(value, *this);
 }
@@ -108,7 +117,8 @@ std::vector<IValue> build_items(const ScriptLayout& layout, const at::Tensor*& n
 
 IValue build_tuple(const c10::TypePtr& type, std::vector<IValue> items) {
   auto tuple = type->expect<c10::TupleType>();
-  return tuple->schema() ? c10::ivalue::Tuple::createNamed(std::move(items), tuple) : c10::ivalue::Tuple::create(std::move(items));
+  return tuple->schema() ? c10::ivalue::Tuple::createNamed(std::move(items), tuple)
+                         : c10::ivalue::Tuple::create(std::move(items));
 }
 
 IValue build_dict(const ScriptLayout& layout, std::vector<IValue> items) {
@@ -142,7 +152,8 @@ ScriptLayout describe_script_value(const IValue& value) {
   } else if (value.isTuple()) {
     layout.kind = Kind::Tuple;
     layout.type = value.toTupleRef().type();
-    for (const IValue& item : value.toTupleRef().elements()) layout.items.push_back(describe_script_value(item));
+    for (const IValue& item : value.toTupleRef().elements())
+      layout.items.push_back(describe_script_value(item));
   } else if (value.isGenericDict()) {
     auto dict = value.toGenericDict();
     layout.kind = Kind::Dict;
@@ -159,11 +170,16 @@ ScriptLayout describe_script_value(const IValue& value) {
 
 IValue build_script_value(const ScriptLayout& layout, const at::Tensor*& next_tensor) {
   switch (layout.kind) {
-    case ScriptLayout::Kind::Tensor: return *next_tensor++;
-    case ScriptLayout::Kind::Constant: return layout.constant;
-    case ScriptLayout::Kind::List: return build_list(layout, build_items(layout, next_tensor));
-    case ScriptLayout::Kind::Tuple: return build_tuple(layout.type, build_items(layout, next_tensor));
-    case ScriptLayout::Kind::Dict: return build_dict(layout, build_items(layout, next_tensor));
+    case ScriptLayout::Kind::Tensor:
+      return *next_tensor++;
+    case ScriptLayout::Kind::Constant:
+      return layout.constant;
+    case ScriptLayout::Kind::List:
+      return build_list(layout, build_items(layout, next_tensor));
+    case ScriptLayout::Kind::Tuple:
+      return build_tuple(layout.type, build_items(layout, next_tensor));
+    case ScriptLayout::Kind::Dict:
+      return build_dict(layout, build_items(layout, next_tensor));
   }
   return {};
 }

@@ -10,14 +10,14 @@ namespace tandem {
 struct ScriptLayout {
   enum class Kind : uint8_t { Tensor, Constant, List, Tuple, Dict };
   Kind kind = Kind::Constant;
-  c10::IValue constant;                     ///< Constant: the value itself
-  c10::TypePtr type;                        ///< of a list's elements, of the tuple, of the dict
-  std::vector<c10::IValue> keys;            ///< of a dict
+  c10::IValue constant;           ///< Constant: the value itself
+  c10::TypePtr type;              ///< of a list's elements, of the tuple, of the dict
+  std::vector<c10::IValue> keys;  ///< of a dict
   std::vector<ScriptLayout> items;
 };
 
-/// Lists the tensors in `value` and writes everything else down: values that write the same have the same layout. Throws UnsupportedError for kinds that have no place in a
-/// signature, such as objects.
+/// Lists the tensors in `value` and writes everything else down: values that write the same have the same
+/// layout. Throws UnsupportedError for kinds that have no place in a signature, such as objects.
 void write_script_value(const c10::IValue& value, Writer& to);
 
 /// Writes down everything, tensors and objects by their identity.

@@ -15,10 +15,14 @@ inline bool is_list_of_optionals(const c10::Argument& argument) {
   return list && list->getElementType()->kind() == c10::TypeKind::OptionalType;
 }
 
-inline bool is_optional(const c10::Argument& argument) { return argument.type()->kind() == c10::TypeKind::OptionalType; }
+inline bool is_optional(const c10::Argument& argument) {
+  return argument.type()->kind() == c10::TypeKind::OptionalType;
+}
 
 /// A tensor in such a place stands for the number that it holds.
-inline bool is_number(const c10::Type& type) { return type.kind() == c10::TypeKind::NumberType || type.kind() == c10::TypeKind::FloatType; }
+inline bool is_number(const c10::Type& type) {
+  return type.kind() == c10::TypeKind::NumberType || type.kind() == c10::TypeKind::FloatType;
+}
 inline bool is_list_of_numbers(const c10::Type& type) {
   auto* list = type.castRaw<c10::ListType>();
   return list && is_number(*list->getElementType());
@@ -28,7 +32,9 @@ inline bool is_list_of_numbers(const c10::Type& type) {
 inline bool reads_numbers(const Node& node) {
   const auto& declared = node.op.schema().arguments();
   for (size_t i = 0; i < node.arguments.size(); ++i)
-    if (!std::holds_alternative<c10::IValue>(node.arguments[i]) && (is_number(*declared[i].type()) || is_list_of_numbers(*declared[i].type()))) return true;
+    if (!std::holds_alternative<c10::IValue>(node.arguments[i]) &&
+        (is_number(*declared[i].type()) || is_list_of_numbers(*declared[i].type())))
+      return true;
   return false;
 }
 

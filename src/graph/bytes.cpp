@@ -10,7 +10,8 @@
 namespace tandem {
 namespace {
 
-/// Calls `visit(index)` with the place in memory, counted in elements from the first, of every element in logical order.
+/// Calls `visit(index)` with the place in memory, counted in elements from the first, of every element in
+/// logical order.
 template <class Visit>
 void for_each_element(at::IntArrayRef sizes, at::IntArrayRef strides, Visit&& visit) {
   for (int64_t size : sizes)
@@ -36,7 +37,8 @@ void for_each_element(at::IntArrayRef sizes, at::IntArrayRef strides, Visit&& vi
 
 std::string element_bytes(const at::Tensor& tensor) {
   if (tensor.layout() != at::kStrided)
-    throw Error("A constant of the graph is a " + c10::str(tensor.layout()) + " tensor; only strided tensors can be constants: make it dense or pass it as an input.");
+    throw Error("A constant of the graph is a " + c10::str(tensor.layout()) +
+                " tensor; only strided tensors can be constants: make it dense or pass it as an input.");
   if (!tensor.device().is_cpu()) return element_bytes(tensor.cpu());
   const size_t width = tensor.element_size();
   std::string bytes(size_t(tensor.numel()) * width, '\0');
@@ -51,13 +53,16 @@ std::string element_bytes(const at::Tensor& tensor) {
 
 at::Tensor tensor_from_bytes(const TensorMeta& meta, std::string_view bytes) {
   if (std::string wrong = complaint(meta); !wrong.empty()) throw Error("A constant " + wrong + ".");
-  if (meta.device.is_meta() || c10::isQIntType(meta.dtype)) throw Error("A constant on the meta device or of a quantised type holds no bytes that could be kept.");
+  if (meta.device.is_meta() || c10::isQIntType(meta.dtype))
+    throw Error("A constant on the meta device or of a quantised type holds no bytes that could be kept.");
   const size_t width = c10::elementSize(meta.dtype);
   if (meta.numel() * int64_t(width) != int64_t(bytes.size()))
-    throw Error("A constant of " + std::to_string(meta.numel()) + " elements of " + std::to_string(width) + " bytes comes with " + std::to_string(bytes.size()) + " bytes.");
+    throw Error("A constant of " + std::to_string(meta.numel()) + " elements of " + std::to_string(width) +
+                " bytes comes with " + std::to_string(bytes.size()) + " bytes.");
   const int64_t reach = meta.storage_bytes();
   if (reach > int64_t(bytes.size()) * 1024 + 65536)
-    throw Error("A constant of " + std::to_string(bytes.size()) + " bytes has strides that reach over " + std::to_string(reach) + "; make it contiguous.");
+    throw Error("A constant of " + std::to_string(bytes.size()) + " bytes has strides that reach over " +
+                std::to_string(reach) + "; make it contiguous.");
   at::Tensor tensor = at::detail::empty_cpu({reach / int64_t(width)}, meta.dtype);
   char* to = static_cast<char*>(tensor.mutable_data_ptr());
   if (reach > 0) std::memset(to, 0, size_t(reach));

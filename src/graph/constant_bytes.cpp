@@ -21,9 +21,11 @@ void write_device(ByteWriter& writer, c10::Device device) {
 }
 
 c10::Device read_device(ByteReader& reader) {
-  const auto type = c10::DeviceType(reader.byte_below(unsigned(c10::COMPILE_TIME_MAX_DEVICE_TYPES), "kind of device"));
+  const auto type =
+      c10::DeviceType(reader.byte_below(unsigned(c10::COMPILE_TIME_MAX_DEVICE_TYPES), "kind of device"));
   const int index = int(reader.byte_below(128, "device")) - 1;
-  if (!c10::isValidDeviceType(type) || (type == c10::kCPU && index > 0)) reader.refuse("it names a device that no machine has");
+  if (!c10::isValidDeviceType(type) || (type == c10::kCPU && index > 0))
+    reader.refuse("it names a device that no machine has");
   return {type, c10::DeviceIndex(index)};
 }
 
@@ -38,30 +40,51 @@ TensorMeta meta_of(const at::Tensor& tensor) {
   return meta;
 }
 
-/// Why elements of these many bytes cannot be kept with this geometry; empty when they can. Gaps would cost memory that no byte stands for.
+/// Why elements of these many bytes cannot be kept with this geometry; empty when they can. Gaps would cost
+/// memory that no byte stands for.
 std::string complaint_about_data(const TensorMeta& meta, size_t bytes) {
   if (std::string wrong = complaint(meta); !wrong.empty()) return wrong;
-  if (meta.device.is_meta() || c10::isQIntType(meta.dtype)) return "is on the meta device or of a quantised type";
-  if (meta.offset != 0 || meta.storage_bytes() > int64_t(bytes)) return "has gaps between its elements; make it contiguous";
+  if (meta.device.is_meta() || c10::isQIntType(meta.dtype))
+    return "is on the meta device or of a quantised type";
+  if (meta.offset != 0 || meta.storage_bytes() > int64_t(bytes))
+    return "has gaps between its elements; make it contiguous";
   if (meta.conj && !c10::isComplexType(meta.dtype)) return "is a conjugate of real numbers";
   return {};
 }
 
 /// What a constant is, as its first byte says.
-enum class Tag : uint8_t { None, Int, UInt, Double, Complex, False, True, Text, Device, Tensor, NoTensor, List, Count };
+enum class Tag : uint8_t {
+  None,
+  Int,
+  UInt,
+  Double,
+  Complex,
+  False,
+  True,
+  Text,
+  Device,
+  Tensor,
+  NoTensor,
+  List,
+  Count
+};
 
 /// A list holds elements of one type, which operators ask it for.
 struct ListKind {
   c10::TypePtr element;
-  bool (c10::IValue::*holds)() const;        ///< null: anything
+  bool (c10::IValue::*holds)() const;  ///< null: anything
 };
 
 const std::vector<ListKind>& list_kinds() {
   static const std::vector<ListKind> kinds = {
-      {c10::IntType::get(), &c10::IValue::isInt},        {c10::SymIntType::get(), &c10::IValue::isInt},
-      {c10::FloatType::get(), &c10::IValue::isDouble},   {c10::BoolType::get(), &c10::IValue::isBool},
-      {c10::ComplexType::get(), &c10::IValue::isComplexDouble}, {c10::StringType::get(), &c10::IValue::isString},
-      {c10::NumberType::get(), &c10::IValue::isScalar},  {c10::AnyType::get(), nullptr},
+      {c10::IntType::get(), &c10::IValue::isInt},
+      {c10::SymIntType::get(), &c10::IValue::isInt},
+      {c10::FloatType::get(), &c10::IValue::isDouble},
+      {c10::BoolType::get(), &c10::IValue::isBool},
+      {c10::ComplexType::get(), &c10::IValue::isComplexDouble},
+      {c10::StringType::get(), &c10::IValue::isString},
+      {c10::NumberType::get(), &c10::IValue::isScalar},
+      {c10::AnyType::get(), nullptr},
   };
   return kinds;
 }
@@ -69,8 +92,10 @@ const std::vector<ListKind>& list_kinds() {
 void write_list(ByteWriter& writer, const c10::IValue& list) {
   const c10::TypePtr element = list.toList().elementType();
   const auto& kinds = list_kinds();
-  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const ListKind& k) { return k.element->kind() == element->kind(); });
-  if (kind == kinds.end()) throw Error("an argument is a list of " + element->str() + ", which has no stable bytes");
+  const auto kind = std::find_if(kinds.begin(), kinds.end(),
+                                 [&](const ListKind& k) { return k.element->kind() == element->kind(); });
+  if (kind == kinds.end())
+    throw Error("an argument is a list of " + element->str() + ", which has no stable bytes");
   writer.byte(uint8_t(kind - kinds.begin()));
   writer.list(list.toListRef(), [&](const c10::IValue& item) { write_constant(writer, item); });
 }
@@ -98,12 +123,14 @@ void write_scalar(ByteWriter& writer, const at::Scalar& scalar) {
 c10::IValue read_constant(ByteReader& reader, int depth);
 
 c10::IValue read_list(ByteReader& reader, int depth) {
-  if (depth > deepest_list) reader.refuse("lists are nested more than " + std::to_string(deepest_list) + " deep");
+  if (depth > deepest_list)
+    reader.refuse("lists are nested more than " + std::to_string(deepest_list) + " deep");
   const ListKind& kind = list_kinds()[reader.byte_below(unsigned(list_kinds().size()), "kind of list")];
   c10::impl::GenericList list(kind.element);
   reader.list(1, [&] {
     c10::IValue item = read_constant(reader, depth + 1);
-    if (kind.holds && !(item.*kind.holds)()) reader.refuse("a list of " + kind.element->str() + " holds something else");
+    if (kind.holds && !(item.*kind.holds)())
+      reader.refuse("a list of " + kind.element->str() + " holds something else");
     list.push_back(std::move(item));
   });
   return list;
@@ -111,21 +138,32 @@ c10::IValue read_list(ByteReader& reader, int depth) {
 
 c10::IValue read_constant(ByteReader& reader, int depth) {
   switch (Tag(reader.byte_below(unsigned(Tag::Count), "kind of constant"))) {
-    case Tag::Int: return reader.integer();
-    case Tag::UInt: return at::Scalar(reader.number());
-    case Tag::Double: return reader.real();
+    case Tag::Int:
+      return reader.integer();
+    case Tag::UInt:
+      return at::Scalar(reader.number());
+    case Tag::Double:
+      return reader.real();
     case Tag::Complex: {
       const double real = reader.real();
       return c10::complex<double>(real, reader.real());
     }
-    case Tag::False: return false;
-    case Tag::True: return true;
-    case Tag::Text: return std::string(reader.text());
-    case Tag::Device: return read_device(reader);
-    case Tag::Tensor: return read_tensor(reader);
-    case Tag::NoTensor: return at::Tensor();
-    case Tag::List: return read_list(reader, depth);
-    default: return {};
+    case Tag::False:
+      return false;
+    case Tag::True:
+      return true;
+    case Tag::Text:
+      return std::string(reader.text());
+    case Tag::Device:
+      return read_device(reader);
+    case Tag::Tensor:
+      return read_tensor(reader);
+    case Tag::NoTensor:
+      return at::Tensor();
+    case Tag::List:
+      return read_list(reader, depth);
+    default:
+      return {};
   }
 }
 
@@ -168,7 +206,8 @@ TensorMeta read_meta(ByteReader& reader) {
 void write_tensor(ByteWriter& writer, const at::Tensor& tensor) {
   const TensorMeta meta = meta_of(tensor);
   const std::string bytes = element_bytes(tensor);
-  if (const std::string wrong = complaint_about_data(meta, bytes.size()); !wrong.empty()) throw Error("a constant tensor " + wrong);
+  if (const std::string wrong = complaint_about_data(meta, bytes.size()); !wrong.empty())
+    throw Error("a constant tensor " + wrong);
   write_meta(writer, meta);
   writer.byte(tensor.unsafeGetTensorImpl()->is_wrapped_number());
   writer.text(bytes);
@@ -178,8 +217,11 @@ at::Tensor read_tensor(ByteReader& reader) {
   const TensorMeta meta = read_meta(reader);
   const bool wrapped = reader.flag();
   const std::string_view bytes = reader.text();
-  if (const std::string wrong = complaint_about_data(meta, bytes.size()); !wrong.empty()) reader.refuse("a constant tensor " + wrong);
-  if (meta.dtype == at::kBool && std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; })) reader.refuse("a boolean is neither true nor false");
+  if (const std::string wrong = complaint_about_data(meta, bytes.size()); !wrong.empty())
+    reader.refuse("a constant tensor " + wrong);
+  if (meta.dtype == at::kBool &&
+      std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; }))
+    reader.refuse("a boolean is neither true nor false");
   if (wrapped && !meta.sizes.empty()) reader.refuse("a wrapped number has dimensions");
   try {
     at::Tensor tensor = tensor_from_bytes(meta, bytes);

@@ -11,7 +11,8 @@ void write_meta(ByteWriter& writer, const TensorMeta& meta);
 /// Throws Error unless memory can hold such a tensor.
 TensorMeta read_meta(ByteReader& reader);
 
-/// The elements, with a geometry that begins at their memory's first; throws Error where these bytes would not be all of that memory.
+/// The elements, with a geometry that begins at their memory's first; throws Error where these bytes would
+/// not be all of that memory.
 void write_tensor(ByteWriter& writer, const at::Tensor& tensor);
 at::Tensor read_tensor(ByteReader& reader);
 

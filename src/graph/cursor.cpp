@@ -35,11 +35,13 @@ void Cursor::complain(const std::string& what) const {
 void Cursor::fail(const std::string& expected) const {
   std::string_view rest = text_.substr(position_);
   rest = rest.substr(0, std::min<size_t>(rest.find('\n'), 30));
-  complain("expected " + expected + ", found " + (position_ == text_.size() ? "the end" : in_quotes(rest)) + ".");
+  complain("expected " + expected + ", found " + (position_ == text_.size() ? "the end" : in_quotes(rest)) +
+           ".");
 }
 
 void Cursor::skip_space() {
-  while (position_ < text_.size() && (next() == ' ' || next() == '\n' || next() == '\t' || next() == '\r')) ++position_;
+  while (position_ < text_.size() && (next() == ' ' || next() == '\n' || next() == '\t' || next() == '\r'))
+    ++position_;
 }
 
 bool Cursor::at_end() {
@@ -113,12 +115,16 @@ std::variant<int64_t, uint64_t, double> Cursor::number() {
     std::string_view inside = text_.substr(position_ + 6);
     inside = inside.substr(0, inside.find(')'));
     if (inside.size() > 16 || inside.size() + 6 + position_ >= text_.size()) fail("the bits of a nan");
-    if (std::from_chars(inside.data(), inside.data() + inside.size(), bits, 16).ptr != inside.data() + inside.size() || inside.empty()) fail("the bits of a nan");
+    if (std::from_chars(inside.data(), inside.data() + inside.size(), bits, 16).ptr !=
+            inside.data() + inside.size() ||
+        inside.empty())
+      fail("the bits of a nan");
     position_ += inside.size() + 7;
     return std::bit_cast<double>(bits);
   }
-  if (digits.ends_with('u') ? !read_all(digits.substr(0, digits.size() - 1), number.emplace<uint64_t>())
-                            : !read_all(digits, number.emplace<int64_t>()) && !read_all(digits, number.emplace<double>()))
+  if (digits.ends_with('u')
+          ? !read_all(digits.substr(0, digits.size() - 1), number.emplace<uint64_t>())
+          : !read_all(digits, number.emplace<int64_t>()) && !read_all(digits, number.emplace<double>()))
     fail("a number");
   // What from_chars makes of "nan" is not fixed to the bit.
   if (digits == "nan") number = std::numeric_limits<double>::quiet_NaN();
@@ -135,7 +141,8 @@ std::string Cursor::quoted_string() {
     if (c == '\\') {
       c = next();
       ++position_;
-      if (c == 'n') c = '\n';
+      if (c == 'n')
+        c = '\n';
       else if (c == 'x') {
         const int high = position_ < text_.size() ? hex_digit(text_[position_]) : -1;
         const int low = position_ + 1 < text_.size() ? hex_digit(text_[position_ + 1]) : -1;

@@ -1,4 +1,5 @@
-/// Reads a text from front to back; every step checks its bounds and fails with the line and what was expected there.
+/// Reads a text from front to back; every step checks its bounds and fails with the line and what was
+/// expected there.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ class Cursor {
   /// As above, for a whole word.
   bool accept_word(std::string_view word);
 
-  /// The letters, digits, `_`, `.` and colons between them that come next, without stepping over them; may be empty.
+  /// The letters, digits, `_`, `.` and colons between them that come next, without stepping over them; may be
+  /// empty.
   std::string_view peek_word();
   std::string_view word(const std::string& expected);
 

@@ -7,7 +7,8 @@ namespace tandem {
 
 c10::IValue own_generator(const Node& node) {
   for (const Operand& argument : node.arguments)
-    if (auto* constant = std::get_if<c10::IValue>(&argument); constant && constant->isGenerator() && constant->toGenerator().defined())
+    if (auto* constant = std::get_if<c10::IValue>(&argument);
+        constant && constant->isGenerator() && constant->toGenerator().defined())
       return *constant;
   return {};
 }
@@ -25,7 +26,9 @@ c10::Device drawn_on(const Graph& graph, const Node& node) {
   return device.value_or(c10::kCPU);
 }
 
-bool can_be_replayed(const Graph& graph, const Node& node) { return can_draw_from_state(node.op, drawn_on(graph, node)); }
+bool can_be_replayed(const Graph& graph, const Node& node) {
+  return can_draw_from_state(node.op, drawn_on(graph, node));
+}
 
 Node state_before(Graph& graph, const Node& random) {
   const c10::Device device = drawn_on(graph, random);

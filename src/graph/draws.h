@@ -5,7 +5,8 @@
 
 namespace tandem {
 
-/// Whether a node draws from the live generator: it can neither be left out nor run twice nor change places with another.
+/// Whether a node draws from the live generator: it can neither be left out nor run twice nor change places
+/// with another.
 bool draws_live(const Node& node);
 
 /// The generator that the program hands to a node, or none.

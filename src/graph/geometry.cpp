@@ -14,7 +14,8 @@ struct Direction {
 };
 
 /// False where a box goes twice in one direction, or repeats its elements.
-bool add_box(std::map<int64_t, Direction, std::greater<>>& grid, const Placement& box, int64_t Direction::*extent) {
+bool add_box(std::map<int64_t, Direction, std::greater<>>& grid, const Placement& box,
+             int64_t Direction::* extent) {
   for (size_t d = 0; d < box.sizes.size(); ++d) {
     if (box.sizes[d] == 1) continue;
     int64_t& length = grid[box.strides[d]].*extent;
@@ -32,7 +33,9 @@ bool same_strides(at::IntArrayRef sizes, at::IntArrayRef a, at::IntArrayRef b) {
   return true;
 }
 
-bool same_strides(const TensorMeta& a, const TensorMeta& b) { return same_strides(a.sizes, a.strides, b.strides); }
+bool same_strides(const TensorMeta& a, const TensorMeta& b) {
+  return same_strides(a.sizes, a.strides, b.strides);
+}
 
 bool is_dense(const TensorMeta& meta) {
   if (meta.numel() == 0) return true;
@@ -62,14 +65,19 @@ bool is_surely_injective(const TensorMeta& meta) {
   return true;
 }
 
-Placement placement_of(const TensorMeta& meta) { return {meta.sizes, meta.strides, meta.offset, int64_t(c10::elementSize(meta.dtype))}; }
+Placement placement_of(const TensorMeta& meta) {
+  return {meta.sizes, meta.strides, meta.offset, int64_t(c10::elementSize(meta.dtype))};
+}
 
-Placement placement_of(const at::Tensor& strided) { return {strided.sizes(), strided.strides(), strided.storage_offset(), int64_t(strided.itemsize())}; }
+Placement placement_of(const at::Tensor& strided) {
+  return {strided.sizes(), strided.strides(), strided.storage_offset(), int64_t(strided.itemsize())};
+}
 
 std::pair<int64_t, int64_t> byte_range(const Placement& placement) {
   int64_t last = placement.offset;
   for (size_t d = 0; d < placement.sizes.size(); ++d) {
-    if (placement.sizes[d] == 0) return {placement.offset * placement.element_bytes, placement.offset * placement.element_bytes};
+    if (placement.sizes[d] == 0)
+      return {placement.offset * placement.element_bytes, placement.offset * placement.element_bytes};
     last += (placement.sizes[d] - 1) * placement.strides[d];
   }
   return {placement.offset * placement.element_bytes, (last + 1) * placement.element_bytes};
@@ -101,10 +109,14 @@ bool surely_apart(const Placement& a, const Placement& b) {
 }
 
 bool surely_strangers(const Placement& a, const Placement& b) {
-  auto is_empty = [](const Placement& placement) { return std::find(placement.sizes.begin(), placement.sizes.end(), 0) != placement.sizes.end(); };
+  auto is_empty = [](const Placement& placement) {
+    return std::find(placement.sizes.begin(), placement.sizes.end(), 0) != placement.sizes.end();
+  };
   return !is_empty(a) && !is_empty(b) && surely_apart(a, b);
 }
 
-bool may_overlap(const TensorMeta& a, const TensorMeta& b) { return a.storage == b.storage && !surely_apart(placement_of(a), placement_of(b)); }
+bool may_overlap(const TensorMeta& a, const TensorMeta& b) {
+  return a.storage == b.storage && !surely_apart(placement_of(a), placement_of(b));
+}
 
 }  // namespace tandem

@@ -15,13 +15,15 @@ int64_t TensorMeta::storage_bytes() const {
 }
 
 bool same_geometry(const TensorMeta& a, const TensorMeta& b) {
-  return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides && a.offset == b.offset && a.conj == b.conj && a.neg == b.neg;
+  return a.dtype == b.dtype && a.device == b.device && a.sizes == b.sizes && a.strides == b.strides &&
+         a.offset == b.offset && a.conj == b.conj && a.neg == b.neg;
 }
 
 namespace {
 
 auto name_position(auto& names, Value value) {
-  return std::lower_bound(names.begin(), names.end(), value.id, [](const auto& entry, int32_t id) { return entry.first < id; });
+  return std::lower_bound(names.begin(), names.end(), value.id,
+                          [](const auto& entry, int32_t id) { return entry.first < id; });
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr size_t least_meta = 7, least_node = 8, least_constant = 10;   ///< bytes of the shortest
+constexpr size_t least_meta = 7, least_node = 8, least_constant = 10;  ///< bytes of the shortest
 
 class GraphWriter {
  public:
@@ -24,7 +24,9 @@ class GraphWriter {
     writer_.list(graph_.inputs(), [&](Value v) { value(v); });
     writer_.list(graph_.constants(), [&](const auto& constant) {
       value(constant.first);
-      if (!constant.second.defined()) throw Error("the constant %" + graph_.name(constant.first) + " of a graph has no data, so that the graph cannot be kept");
+      if (!constant.second.defined())
+        throw Error("the constant %" + graph_.name(constant.first) +
+                    " of a graph has no data, so that the graph cannot be kept");
       write_tensor(writer_, constant.second);
     });
     writer_.list(graph_.nodes(), [&](const Node& n) { node(n); });
@@ -36,7 +38,8 @@ class GraphWriter {
   void write_names() {
     std::vector<std::pair<size_t, std::string>> named;
     for (size_t id = 0; id < graph_.value_count(); ++id)
-      if (std::string name = graph_.name(Value{int32_t(id)}); name != std::to_string(id)) named.emplace_back(id, std::move(name));
+      if (std::string name = graph_.name(Value{int32_t(id)}); name != std::to_string(id))
+        named.emplace_back(id, std::move(name));
     writer_.list(named, [&](const auto& entry) {
       writer_.number(entry.first);
       writer_.text(entry.second);
@@ -71,11 +74,13 @@ class GraphWriter {
   void operand(const Node& node, const Operand& operand) {
     writer_.byte(uint8_t(operand.index()));
     if (auto* one = std::get_if<Value>(&operand)) return value(*one);
-    if (auto* many = std::get_if<std::vector<Value>>(&operand)) return writer_.list(*many, [&](Value v) { value(v); });
+    if (auto* many = std::get_if<std::vector<Value>>(&operand))
+      return writer_.list(*many, [&](Value v) { value(v); });
     try {
       write_constant(writer_, std::get<c10::IValue>(operand));
     } catch (const Error& error) {
-      throw Error("a call of " + full_name(node.op) + (node.location.empty() ? "" : " at " + node.location) + " cannot be kept: " + error.what());
+      throw Error("a call of " + full_name(node.op) + (node.location.empty() ? "" : " at " + node.location) +
+                  " cannot be kept: " + error.what());
     }
   }
 
@@ -147,7 +152,9 @@ class GraphReader {
     const std::string name(reader_.text());
     const c10::OperatorName full(name, std::string(reader_.text()));
     const auto op = c10::Dispatcher::singleton().findSchema(full);
-    if (!op) reader_.refuse("there is no operator " + in_quotes(toString(full)) + "; load the library that registers it");
+    if (!op)
+      reader_.refuse("there is no operator " + in_quotes(toString(full)) +
+                     "; load the library that registers it");
     operators_.push_back(*op);
     return *op;
   }
@@ -160,9 +167,12 @@ class GraphReader {
 
   Operand operand() {
     switch (reader_.byte_below(std::variant_size_v<Operand>, "kind of operand")) {
-      case 0: return value();
-      case 1: return values();
-      default: return read_constant(reader_);
+      case 0:
+        return value();
+      case 1:
+        return values();
+      default:
+        return read_constant(reader_);
     }
   }
 
@@ -171,14 +181,17 @@ class GraphReader {
     const auto& declared = node.op.schema().arguments();
     for (size_t i = 0; i < std::min(declared.size(), node.arguments.size()); ++i) {
       const auto* constant = std::get_if<c10::IValue>(&node.arguments[i]);
-      if (constant && constant->isInt() && is_enumerator_type(declared[i].real_type().get()) && !enumerator_word(declared[i].real_type().get(), constant->toInt()))
-        reader_.refuse("the argument '" + declared[i].name() + "' of " + full_name(node.op) + " is " + std::to_string(constant->toInt()) + ", which means nothing");
+      if (constant && constant->isInt() && is_enumerator_type(declared[i].real_type().get()) &&
+          !enumerator_word(declared[i].real_type().get(), constant->toInt()))
+        reader_.refuse("the argument '" + declared[i].name() + "' of " + full_name(node.op) + " is " +
+                       std::to_string(constant->toInt()) + ", which means nothing");
     }
   }
 
   static bool is_enumerator_type(const c10::Type* type) {
     const c10::TypeKind kind = without_optional(type)->kind();
-    return kind == c10::TypeKind::ScalarTypeType || kind == c10::TypeKind::LayoutType || kind == c10::TypeKind::MemoryFormatType;
+    return kind == c10::TypeKind::ScalarTypeType || kind == c10::TypeKind::LayoutType ||
+           kind == c10::TypeKind::MemoryFormatType;
   }
 
   ByteReader reader_;

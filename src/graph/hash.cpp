@@ -1,4 +1,5 @@
-// A graph as canonical bytes, and their SHA-256. Values and storages are numbered by first appearance, so that ids nothing uses leave no trace.
+// A graph as canonical bytes, and their SHA-256. Values and storages are numbered by first appearance, so
+// that ids nothing uses leave no trace.
 #include <tandem/error.h>
 #include <tandem/graph.h>
 
@@ -30,7 +31,21 @@ class Encoder {
 
  private:
   /// What the next bytes mean; part of the hash, so a number never moves to another meaning.
-  enum class Tag : uint8_t { None, Value, List, Int, UInt, Double, Complex, Bool, String, Device, Generator, Tensor, ConstantList };
+  enum class Tag : uint8_t {
+    None,
+    Value,
+    List,
+    Int,
+    UInt,
+    Double,
+    Complex,
+    Bool,
+    String,
+    Device,
+    Generator,
+    Tensor,
+    ConstantList
+  };
 
   void integer(int64_t number) {
     // Little end first on every machine.
@@ -127,7 +142,8 @@ class Encoder {
       tag(Tag::ConstantList);
       list(constant.toListRef(), [&](const c10::IValue& item) { this->constant(item); });
     } else {
-      throw Error("A graph holds a constant of type " + constant.tagKind() + ", which has no stable hash; pass it in another way than as an operator's argument.");
+      throw Error("A graph holds a constant of type " + constant.tagKind() +
+                  ", which has no stable hash; pass it in another way than as an operator's argument.");
     }
   }
 
@@ -158,15 +174,13 @@ class Encoder {
   std::string bytes_;
   std::vector<int32_t> numbers_;
   int32_t next_value_ = 0;
-  c10::Device device_ = c10::kCPU;           ///< of the meta before, which the next one mostly shares
+  c10::Device device_ = c10::kCPU;  ///< of the meta before, which the next one mostly shares
   std::string device_text_;
   std::unordered_map<int32_t, int64_t> storages_;
 };
 
 }  // namespace
 
-std::string Graph::hash() const {
-  return sha256(Encoder(*this).encode());
-}
+std::string Graph::hash() const { return sha256(Encoder(*this).encode()); }
 
 }  // namespace tandem

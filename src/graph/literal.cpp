@@ -14,7 +14,8 @@ c10::IValue constant_of(Cursor& cursor, Operand operand) {
 }
 
 template <class Element>
-std::optional<c10::IValue> typed_list(const std::vector<c10::IValue>& items, bool (c10::IValue::*is)() const, Element (c10::IValue::*to)() const) {
+std::optional<c10::IValue> typed_list(const std::vector<c10::IValue>& items, bool (c10::IValue::*is)() const,
+                                      Element (c10::IValue::*to)() const) {
   c10::List<Element> list;
   for (const c10::IValue& item : items) {
     if (!(item.*is)()) return std::nullopt;
@@ -23,7 +24,8 @@ std::optional<c10::IValue> typed_list(const std::vector<c10::IValue>& items, boo
   return c10::IValue(std::move(list));
 }
 
-/// The compact lists where the schema, or where it says nothing the elements, allow one; a list of anything elsewhere.
+/// The compact lists where the schema, or where it says nothing the elements, allow one; a list of anything
+/// elsewhere.
 c10::IValue make_list(const std::vector<c10::IValue>& items, const c10::Type* element) {
   using c10::TypeKind;
   const TypeKind kind = element ? element->kind() : TypeKind::AnyType;
@@ -31,12 +33,16 @@ c10::IValue make_list(const std::vector<c10::IValue>& items, const c10::Type* el
   std::optional<c10::IValue> list;
   if (any || kind == TypeKind::IntType || kind == TypeKind::SymIntType || kind == TypeKind::ScalarTypeType)
     list = typed_list<int64_t>(items, &c10::IValue::isInt, &c10::IValue::toInt);
-  if (!list && (any || kind == TypeKind::FloatType)) list = typed_list<double>(items, &c10::IValue::isDouble, &c10::IValue::toDouble);
-  if (!list && (any || kind == TypeKind::BoolType)) list = typed_list<bool>(items, &c10::IValue::isBool, &c10::IValue::toBool);
+  if (!list && (any || kind == TypeKind::FloatType))
+    list = typed_list<double>(items, &c10::IValue::isDouble, &c10::IValue::toDouble);
+  if (!list && (any || kind == TypeKind::BoolType))
+    list = typed_list<bool>(items, &c10::IValue::isBool, &c10::IValue::toBool);
   if (!list && (any || kind == TypeKind::ComplexType))
-    list = typed_list<c10::complex<double>>(items, &c10::IValue::isComplexDouble, &c10::IValue::toComplexDouble);
+    list =
+        typed_list<c10::complex<double>>(items, &c10::IValue::isComplexDouble, &c10::IValue::toComplexDouble);
   if (list) return *list;
-  c10::List<c10::IValue> generic(kind == TypeKind::StringType ? c10::TypePtr(c10::StringType::get()) : c10::TypePtr(c10::AnyType::get()));
+  c10::List<c10::IValue> generic(kind == TypeKind::StringType ? c10::TypePtr(c10::StringType::get())
+                                                              : c10::TypePtr(c10::AnyType::get()));
   for (const c10::IValue& item : items) generic.push_back(item);
   return generic;
 }
@@ -63,10 +69,14 @@ at::Scalar read_complex(Cursor& cursor) {
 at::Tensor wrapped_number(const at::Scalar& scalar) {
   at::Tensor tensor = at::detail::empty_cpu({}, scalar.type());
   void* data = tensor.mutable_data_ptr();
-  if (scalar.isBoolean()) *static_cast<bool*>(data) = scalar.toBool();
-  else if (scalar.isComplex()) *static_cast<c10::complex<double>*>(data) = scalar.toComplexDouble();
-  else if (scalar.isFloatingPoint()) *static_cast<double*>(data) = scalar.toDouble();
-  else *static_cast<int64_t*>(data) = scalar.toLong();
+  if (scalar.isBoolean())
+    *static_cast<bool*>(data) = scalar.toBool();
+  else if (scalar.isComplex())
+    *static_cast<c10::complex<double>*>(data) = scalar.toComplexDouble();
+  else if (scalar.isFloatingPoint())
+    *static_cast<double*>(data) = scalar.toDouble();
+  else
+    *static_cast<int64_t*>(data) = scalar.toLong();
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
   return tensor;
 }
@@ -76,9 +86,11 @@ c10::IValue read_constant(Cursor& cursor, const c10::Type* type);
 c10::IValue read_wrapped_number(Cursor& cursor) {
   cursor.expect("(");
   const c10::IValue value = read_constant(cursor, nullptr);
-  if (!value.isScalar() || value.toScalar().type() == at::kUInt64) cursor.complain("a wrapped number holds no number that ATen wraps.");
+  if (!value.isScalar() || value.toScalar().type() == at::kUInt64)
+    cursor.complain("a wrapped number holds no number that ATen wraps.");
   cursor.expect(":");
-  if (read_dtype(cursor) != value.toScalar().type()) cursor.complain("a wrapped number has another dtype than its value.");
+  if (read_dtype(cursor) != value.toScalar().type())
+    cursor.complain("a wrapped number has another dtype than its value.");
   cursor.expect(")");
   return wrapped_number(value.toScalar());
 }
@@ -100,7 +112,9 @@ c10::IValue read_word(Cursor& cursor, const c10::Type* type) {
     cursor.expect(")");
     return device;
   }
-  if (next == "generator") cursor.complain("a generator cannot be read back from text; trace with the default generator (none) instead.");
+  if (next == "generator")
+    cursor.complain(
+        "a generator cannot be read back from text; trace with the default generator (none) instead.");
   cursor.fail(type ? "a value of type " + type->str() : "a value");
 }
 
@@ -109,10 +123,13 @@ c10::IValue read_constant(Cursor& cursor, const c10::Type* type) {
   return cursor.sees_number() ? read_number(cursor) : read_word(cursor, type);
 }
 
-Operand read(Cursor& cursor, const c10::Type* type, const std::function<Value(Cursor&)>& read_value, int depth);
+Operand read(Cursor& cursor, const c10::Type* type, const std::function<Value(Cursor&)>& read_value,
+             int depth);
 
-Operand read_list(Cursor& cursor, const c10::Type* type, const std::function<Value(Cursor&)>& read_value, int depth) {
-  if (depth > deepest_list) cursor.complain("lists are nested more than " + std::to_string(deepest_list) + " deep.");
+Operand read_list(Cursor& cursor, const c10::Type* type, const std::function<Value(Cursor&)>& read_value,
+                  int depth) {
+  if (depth > deepest_list)
+    cursor.complain("lists are nested more than " + std::to_string(deepest_list) + " deep.");
   const c10::Type* element = element_type(type);
   std::vector<Operand> items;
   bool tensors = false;
@@ -137,7 +154,8 @@ Operand read_list(Cursor& cursor, const c10::Type* type, const std::function<Val
   return make_list(constants, element);
 }
 
-Operand read(Cursor& cursor, const c10::Type* type, const std::function<Value(Cursor&)>& read_value, int depth) {
+Operand read(Cursor& cursor, const c10::Type* type, const std::function<Value(Cursor&)>& read_value,
+             int depth) {
   if (cursor.sees("%")) return read_value(cursor);
   if (cursor.accept("[")) return read_list(cursor, type, read_value, depth);
   return read_constant(cursor, type);
@@ -154,8 +172,10 @@ Operand read_operand(Cursor& cursor, const c10::Type* type, const std::function<
 void settle(Operand& operand, const c10::Type* type) {
   auto* constant = std::get_if<c10::IValue>(&operand);
   if (!constant) return;
-  if (constant->isNone() && is_tensor_type(type)) operand = Value{};
-  else if (constant->isList() && constant->toListRef().empty() && is_tensor_list_type(type)) operand = std::vector<Value>{};
+  if (constant->isNone() && is_tensor_type(type))
+    operand = Value{};
+  else if (constant->isList() && constant->toListRef().empty() && is_tensor_list_type(type))
+    operand = std::vector<Value>{};
 }
 
 c10::Device read_device(Cursor& cursor) {

@@ -1,4 +1,5 @@
-// Reads what print.cpp writes. The text may come from anywhere: nothing here trusts it, and verify() still has to be asked whether the graph makes sense.
+// Reads what print.cpp writes. The text may come from anywhere: nothing here trusts it, and verify() still
+// has to be asked whether the graph makes sense.
 #include <tandem/error.h>
 #include <tandem/graph.h>
 
@@ -30,7 +31,8 @@ class Parser {
   }
 
  private:
-  /// Metas are kept by id, so that a short text with a huge id would ask for much memory. Dead code leaves gaps, but rarely this many.
+  /// Metas are kept by id, so that a short text with a huge id would ask for much memory. Dead code leaves
+  /// gaps, but rarely this many.
   static constexpr int64_t spare_ids = 1 << 18;
 
   /// Calls `item()` for each of the things between commas up to `end`.
@@ -44,11 +46,15 @@ class Parser {
   Value reference(Cursor&) {
     cursor_.expect("%");
     std::string name;
-    if (cursor_.sees("\"")) name = cursor_.quoted_string();
-    else if (is_plain_name(cursor_.peek_word())) name = cursor_.word("a name");
+    if (cursor_.sees("\""))
+      name = cursor_.quoted_string();
+    else if (is_plain_name(cursor_.peek_word()))
+      name = cursor_.word("a name");
     if (!name.empty()) cursor_.expect("#");
     const int64_t id = cursor_.integer("the number of a value");
-    if (id < 0 || id >= id_limit_) cursor_.complain("the value %" + std::to_string(id) + " has a number out of all proportion to the text.");
+    if (id < 0 || id >= id_limit_)
+      cursor_.complain("the value %" + std::to_string(id) +
+                       " has a number out of all proportion to the text.");
     const Value value{int32_t(id)};
     while (graph_.value_count() <= size_t(id)) graph_.add_value({});
     remember_name(value, std::move(name));
@@ -57,7 +63,8 @@ class Parser {
 
   void remember_name(Value value, std::string name) {
     auto [it, first] = names_.emplace(value.id, name);
-    if (!first && it->second != name) cursor_.complain("the value %" + std::to_string(value.id) + " has two names.");
+    if (!first && it->second != name)
+      cursor_.complain("the value %" + std::to_string(value.id) + " has two names.");
   }
 
   Value definition(Cursor& cursor) {
@@ -65,7 +72,8 @@ class Parser {
     cursor_.expect(":");
     TensorMeta meta = parse_meta();
     if (defined_.size() <= size_t(value.id)) defined_.resize(size_t(value.id) + 1);
-    if (defined_[size_t(value.id)] && graph_.meta(value) != meta) cursor_.complain("the value %" + std::to_string(value.id) + " is described in two ways.");
+    if (defined_[size_t(value.id)] && graph_.meta(value) != meta)
+      cursor_.complain("the value %" + std::to_string(value.id) + " is described in two ways.");
     defined_[size_t(value.id)] = true;
     graph_.meta(value) = std::move(meta);
     return value;
@@ -103,7 +111,8 @@ class Parser {
 
   int32_t parse_storage() {
     const int64_t storage = cursor_.integer("the number of a storage");
-    if (storage < 0 || storage > std::numeric_limits<int32_t>::max()) cursor_.complain("the storage " + std::to_string(storage) + " is out of range.");
+    if (storage < 0 || storage > std::numeric_limits<int32_t>::max())
+      cursor_.complain("the storage " + std::to_string(storage) + " is out of range.");
     return int32_t(storage);
   }
 
@@ -138,7 +147,9 @@ class Parser {
   void parse_node() {
     std::vector<Operand> results;
     if (!at_operator()) {
-      do results.push_back(read_operand(cursor_, nullptr, [&](Cursor& c) { return definition_or_reference(c); }));
+      do
+        results.push_back(
+            read_operand(cursor_, nullptr, [&](Cursor& c) { return definition_or_reference(c); }));
       while (cursor_.accept(","));
       cursor_.expect("=");
     }
@@ -160,14 +171,17 @@ class Parser {
     const size_t dot = full.find('.');
     const c10::OperatorName name(full.substr(0, dot), dot == std::string::npos ? "" : full.substr(dot + 1));
     auto op = c10::Dispatcher::singleton().findSchema(name);
-    if (!op) cursor_.complain("there is no operator " + full + "; load the library that registers it, or check its spelling.");
+    if (!op)
+      cursor_.complain("there is no operator " + full +
+                       "; load the library that registers it, or check its spelling.");
     cursor_.accept_word(full);
     return *op;
   }
 
   void settle_results(Node& node) {
     const auto& declared = node.op.schema().returns();
-    for (size_t i = 0; i < std::min(declared.size(), node.results.size()); ++i) settle(node.results[i], declared[i].real_type().get());
+    for (size_t i = 0; i < std::min(declared.size(), node.results.size()); ++i)
+      settle(node.results[i], declared[i].real_type().get());
   }
 
   void parse_arguments(Node& node) {
@@ -175,15 +189,19 @@ class Parser {
     cursor_.expect("(");
     parse_list(")", [&] {
       const size_t i = node.arguments.size();
-      if (i >= declared.size()) cursor_.fail("')' behind the " + std::to_string(i) + " arguments of " + node.op.schema().name());
+      if (i >= declared.size())
+        cursor_.fail("')' behind the " + std::to_string(i) + " arguments of " + node.op.schema().name());
       if (declared[i].kwarg_only()) {
         cursor_.expect(declared[i].name());
         cursor_.expect("=");
       }
-      node.arguments.push_back(read_operand(cursor_, declared[i].real_type().get(), [&](Cursor& c) { return reference(c); }));
+      node.arguments.push_back(
+          read_operand(cursor_, declared[i].real_type().get(), [&](Cursor& c) { return reference(c); }));
     });
-    if (node.arguments.size() < declared.size()) cursor_.complain(node.op.schema().name() + " is given " + std::to_string(node.arguments.size()) + " of " +
-                                                                  std::to_string(declared.size()) + " arguments; the text spells out all of them.");
+    if (node.arguments.size() < declared.size())
+      cursor_.complain(node.op.schema().name() + " is given " + std::to_string(node.arguments.size()) +
+                       " of " + std::to_string(declared.size()) +
+                       " arguments; the text spells out all of them.");
   }
 
   void parse_writes(Node& node) {

@@ -1,11 +1,11 @@
 // The text of a graph. Its grammar, which parse.cpp reads:
 //
-//   graph(%x#0: f32[3, 4] storage 0 cpu grad, %1: …) {            a value is %id, or %name#id where it was given a name
+//   graph(%x#0: f32[3, 4] storage 0 cpu grad, %1: …) {    a value is %id, or %name#id where it has a name
 //     constant %7: f64[] storage 2 cpu wrapped = 0x0000000000000840
 //     %5: f32[3, 4] storage 5 cpu = aten::add.Tensor(%x#0, %1, alpha=1) [backward] @ "model.cpp:3"
 //     [%8: …, %9: …] = aten::split.Tensor(%5, 2, 0)
 //     %11: … = aten::add_.Tensor(%10, %5, alpha=1) writes (%10 -> %11)
-//     %14: … = aten::bernoulli(%5, generator=none) draws (%12 -> %13: …)      from a state, and the one it leaves behind
+//     %14: … = aten::bernoulli(%5, generator=none) draws (%12 -> %13: …)    the states before and behind it
 //     return (%5, none)
 //   }
 //
@@ -42,14 +42,20 @@ std::string show(const TensorMeta& meta) {
 
 /// The number inside a wrapped number, without the dispatcher; none for dtypes that ATen does not wrap.
 std::optional<at::Scalar> wrapped_scalar(const at::Tensor& tensor) {
-  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number() || !tensor.device().is_cpu() || tensor.dim() != 0) return std::nullopt;
+  if (!tensor.unsafeGetTensorImpl()->is_wrapped_number() || !tensor.device().is_cpu() || tensor.dim() != 0)
+    return std::nullopt;
   const void* data = tensor.const_data_ptr();
   switch (tensor.scalar_type()) {
-    case at::kDouble: return at::Scalar(*static_cast<const double*>(data));
-    case at::kLong: return at::Scalar(*static_cast<const int64_t*>(data));
-    case at::kBool: return at::Scalar(*static_cast<const bool*>(data));
-    case at::kComplexDouble: return at::Scalar(*static_cast<const c10::complex<double>*>(data));
-    default: return std::nullopt;
+    case at::kDouble:
+      return at::Scalar(*static_cast<const double*>(data));
+    case at::kLong:
+      return at::Scalar(*static_cast<const int64_t*>(data));
+    case at::kBool:
+      return at::Scalar(*static_cast<const bool*>(data));
+    case at::kComplexDouble:
+      return at::Scalar(*static_cast<const c10::complex<double>*>(data));
+    default:
+      return std::nullopt;
   }
 }
 
@@ -61,14 +67,16 @@ std::string show(const c10::IValue& value, const c10::Type* type) {
   if (value.isTensor()) {
     if (!value.toTensor().defined()) return "none";
     auto scalar = wrapped_scalar(value.toTensor());
-    return scalar ? "number(" + scalar_word(*scalar) + ": " + dtype_word(value.toTensor().scalar_type()) + ")" : opaque(value);
+    return scalar ? "number(" + scalar_word(*scalar) + ": " + dtype_word(value.toTensor().scalar_type()) + ")"
+                  : opaque(value);
   }
   if (value.isInt())
     if (auto word = enumerator_word(type, value.toInt())) return *word;
   if (auto number = number_in(value)) return scalar_word(*number);
   if (value.isString()) return in_quotes(value.toStringRef());
   if (value.isDevice()) return "device(" + value.toDevice().str() + ")";
-  if (value.isGenerator()) return value.toGenerator().defined() ? "generator(" + value.toGenerator().device().str() + ")" : "none";
+  if (value.isGenerator())
+    return value.toGenerator().defined() ? "generator(" + value.toGenerator().device().str() + ")" : "none";
   if (value.isList()) {
     const c10::Type* element = element_type(type);
     return '[' + join(value.toListRef(), [&](const c10::IValue& item) { return show(item, element); }) + ']';
@@ -101,11 +109,18 @@ class Printer {
     };
 
     std::string text;
-    if (!node.results.empty()) text = join(node.results, [&](const Operand& r) { return operand(r, nullptr, define); }) + " = ";
+    if (!node.results.empty())
+      text = join(node.results, [&](const Operand& r) { return operand(r, nullptr, define); }) + " = ";
     text += full_name(node.op) + '(' + arguments(node) + ')';
     if (!node.writes.empty())
-      text += " writes (" + join(node.writes, [&](const auto& write) { return reference(write.first) + " -> " + define(write.second); }) + ')';
-    if (node.state) text += " draws (" + reference(node.state) + (node.next_state ? " -> " + definition(node.next_state) : "") + ')';
+      text +=
+          " writes (" +
+          join(node.writes,
+               [&](const auto& write) { return reference(write.first) + " -> " + define(write.second); }) +
+          ')';
+    if (node.state)
+      text += " draws (" + reference(node.state) +
+              (node.next_state ? " -> " + definition(node.next_state) : "") + ')';
     if (node.phase == Phase::Backward) text += " [backward]";
     if (!node.location.empty()) text += " @ " + in_quotes(node.location);
     return text;
@@ -136,7 +151,8 @@ class Printer {
       const c10::Argument* argument = i < declared.size() ? &declared[i] : nullptr;
       if (i > 0) text += ", ";
       if (argument && argument->kwarg_only()) text += argument->name() + '=';
-      text += operand(node.arguments[i], argument ? argument->real_type().get() : nullptr, [&](Value v) { return reference(v); });
+      text += operand(node.arguments[i], argument ? argument->real_type().get() : nullptr,
+                      [&](Value v) { return reference(v); });
     }
     return text;
   }
@@ -168,7 +184,9 @@ std::string excerpt(const Graph& graph, size_t index, size_t radius) {
   const size_t count = graph.nodes().size();
   const size_t first = index - std::min(index, radius), last = std::min(index + radius, count);
   std::string text;
-  for (size_t i = first; i <= last; ++i) text += (i == index ? "> " : "  ") + (i < count ? printer.node(graph.nodes()[i]) : printer.outputs()) + '\n';
+  for (size_t i = first; i <= last; ++i)
+    text +=
+        (i == index ? "> " : "  ") + (i < count ? printer.node(graph.nodes()[i]) : printer.outputs()) + '\n';
   return text;
 }
 

@@ -33,24 +33,38 @@ bool each_fits(const c10::IValue& list, const c10::Type& element) {
 bool fits(const c10::IValue& value, const c10::Type& type) {
   using c10::TypeKind;
   switch (type.kind()) {
-    case TypeKind::OptionalType: return value.isNone() || fits(value, *without_optional(&type));
-    case TypeKind::TensorType: return value.isNone() || (value.isTensor() && (!value.toTensor().defined() || value.toTensor().unsafeGetTensorImpl()->is_wrapped_number()));
+    case TypeKind::OptionalType:
+      return value.isNone() || fits(value, *without_optional(&type));
+    case TypeKind::TensorType:
+      return value.isNone() ||
+             (value.isTensor() &&
+              (!value.toTensor().defined() || value.toTensor().unsafeGetTensorImpl()->is_wrapped_number()));
     case TypeKind::IntType:
     case TypeKind::SymIntType:
     case TypeKind::ScalarTypeType:
     case TypeKind::LayoutType:
-    case TypeKind::MemoryFormatType: return value.isInt();
+    case TypeKind::MemoryFormatType:
+      return value.isInt();
     case TypeKind::FloatType:
-    case TypeKind::SymFloatType: return value.isDouble() || value.isInt();
+    case TypeKind::SymFloatType:
+      return value.isDouble() || value.isInt();
     case TypeKind::BoolType:
-    case TypeKind::SymBoolType: return value.isBool();
-    case TypeKind::ComplexType: return value.isComplexDouble() || value.isDouble() || value.isInt();
-    case TypeKind::NumberType: return number_in(value).has_value();
-    case TypeKind::StringType: return value.isString();
-    case TypeKind::DeviceObjType: return value.isDevice();
-    case TypeKind::GeneratorType: return value.isGenerator();
-    case TypeKind::ListType: return each_fits(value, *element_type(&type));
-    default: return true;
+    case TypeKind::SymBoolType:
+      return value.isBool();
+    case TypeKind::ComplexType:
+      return value.isComplexDouble() || value.isDouble() || value.isInt();
+    case TypeKind::NumberType:
+      return number_in(value).has_value();
+    case TypeKind::StringType:
+      return value.isString();
+    case TypeKind::DeviceObjType:
+      return value.isDevice();
+    case TypeKind::GeneratorType:
+      return value.isGenerator();
+    case TypeKind::ListType:
+      return each_fits(value, *element_type(&type));
+    default:
+      return true;
   }
 }
 
@@ -59,7 +73,8 @@ bool fits(const c10::IValue& value, const c10::Type& type) {
 std::string complaint(const TensorMeta& meta) {
   if (meta.dtype < at::kByte || meta.dtype >= at::ScalarType::Undefined) return "has no dtype";
   if (meta.sizes.size() != meta.strides.size())
-    return "has " + std::to_string(meta.sizes.size()) + " sizes and " + std::to_string(meta.strides.size()) + " strides";
+    return "has " + std::to_string(meta.sizes.size()) + " sizes and " + std::to_string(meta.strides.size()) +
+           " strides";
   for (int64_t size : meta.sizes)
     if (size < 0) return "has the negative size " + std::to_string(size);
   for (int64_t stride : meta.strides)
@@ -71,13 +86,20 @@ std::string complaint(const TensorMeta& meta) {
 
 std::string mismatch(const Operand& operand, const c10::Type& type) {
   if (std::holds_alternative<Value>(operand)) {
-    if (std::get<Value>(operand) ? is_tensor_type(&type) : is_tensor_type(&type) || type.kind() == c10::TypeKind::OptionalType) return {};
+    if (std::get<Value>(operand) ? is_tensor_type(&type)
+                                 : is_tensor_type(&type) || type.kind() == c10::TypeKind::OptionalType)
+      return {};
     if (std::get<Value>(operand) && is_number(type)) return {};
     return "is a tensor where the schema has " + type.str();
   }
-  if (std::holds_alternative<std::vector<Value>>(operand)) return is_tensor_list_type(&type) || is_list_of_numbers(type) ? "" : "is a list of tensors where the schema has " + type.str();
+  if (std::holds_alternative<std::vector<Value>>(operand))
+    return is_tensor_list_type(&type) || is_list_of_numbers(type)
+               ? ""
+               : "is a list of tensors where the schema has " + type.str();
   const auto& constant = std::get<c10::IValue>(operand);
-  return fits(constant, type) ? "" : "is a constant of type " + constant.tagKind() + " where the schema has " + type.str();
+  return fits(constant, type)
+             ? ""
+             : "is a constant of type " + constant.tagKind() + " where the schema has " + type.str();
 }
 
 }  // namespace tandem

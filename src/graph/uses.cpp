@@ -5,7 +5,8 @@ namespace tandem {
 std::vector<int32_t> makers(const Graph& graph) {
   std::vector<int32_t> found(graph.value_count(), no_node);
   const auto& nodes = graph.nodes();
-  for (size_t n = 0; n < nodes.size(); ++n) for_each_result(nodes[n], [&](Value v) { found[v.id] = int32_t(n); });
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for_each_result(nodes[n], [&](Value v) { found[v.id] = int32_t(n); });
   return found;
 }
 
@@ -29,7 +30,8 @@ std::vector<int32_t> read_counts(const Graph& graph) {
 std::vector<int32_t> last_reads(const Graph& graph) {
   std::vector<int32_t> last(graph.value_count(), no_node);
   const auto& nodes = graph.nodes();
-  for (size_t n = 0; n < nodes.size(); ++n) for_each_argument(nodes[n], [&](Value v) { last[v.id] = int32_t(n); });
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for_each_argument(nodes[n], [&](Value v) { last[v.id] = int32_t(n); });
   for (Value v : graph.outputs())
     if (v) last[v.id] = int32_t(nodes.size());
   return last;

@@ -10,14 +10,31 @@ namespace tandem {
 namespace {
 
 constexpr std::pair<at::ScalarType, const char*> dtype_words[] = {
-    {at::kFloat, "f32"}, {at::kDouble, "f64"}, {at::kHalf, "f16"},   {at::kBFloat16, "bf16"}, {at::kLong, "i64"},    {at::kInt, "i32"},     {at::kShort, "i16"},
-    {at::kChar, "i8"},   {at::kByte, "u8"},    {at::kUInt16, "u16"}, {at::kUInt32, "u32"},    {at::kUInt64, "u64"},  {at::kBool, "bool"},   {at::kComplexHalf, "c32"},
-    {at::kComplexFloat, "c64"},                {at::kComplexDouble, "c128"},                  {at::kFloat8_e5m2, "f8_e5m2"},                {at::kFloat8_e4m3fn, "f8_e4m3fn"},
+    {at::kFloat, "f32"},
+    {at::kDouble, "f64"},
+    {at::kHalf, "f16"},
+    {at::kBFloat16, "bf16"},
+    {at::kLong, "i64"},
+    {at::kInt, "i32"},
+    {at::kShort, "i16"},
+    {at::kChar, "i8"},
+    {at::kByte, "u8"},
+    {at::kUInt16, "u16"},
+    {at::kUInt32, "u32"},
+    {at::kUInt64, "u64"},
+    {at::kBool, "bool"},
+    {at::kComplexHalf, "c32"},
+    {at::kComplexFloat, "c64"},
+    {at::kComplexDouble, "c128"},
+    {at::kFloat8_e5m2, "f8_e5m2"},
+    {at::kFloat8_e4m3fn, "f8_e4m3fn"},
 };
 
 constexpr std::pair<at::Layout, const char*> layout_words[] = {
-    {at::Layout::Strided, "strided"},       {at::Layout::Sparse, "sparse"},         {at::Layout::SparseCsr, "sparse_csr"}, {at::Layout::Mkldnn, "mkldnn"},
-    {at::Layout::SparseCsc, "sparse_csc"},  {at::Layout::SparseBsr, "sparse_bsr"},  {at::Layout::SparseBsc, "sparse_bsc"}, {at::Layout::Jagged, "jagged"},
+    {at::Layout::Strided, "strided"},      {at::Layout::Sparse, "sparse"},
+    {at::Layout::SparseCsr, "sparse_csr"}, {at::Layout::Mkldnn, "mkldnn"},
+    {at::Layout::SparseCsc, "sparse_csc"}, {at::Layout::SparseBsr, "sparse_bsr"},
+    {at::Layout::SparseBsc, "sparse_bsc"}, {at::Layout::Jagged, "jagged"},
 };
 
 constexpr std::pair<at::MemoryFormat, const char*> memory_format_words[] = {
@@ -51,7 +68,8 @@ std::string dtype_word(at::ScalarType dtype) {
 std::optional<at::ScalarType> dtype_named(std::string_view word) {
   if (auto value = value_of(dtype_words, word)) return at::ScalarType(*value);
   for (int i = 0; i < int(at::ScalarType::NumOptions); ++i)
-    if (auto dtype = at::ScalarType(i); dtype != at::ScalarType::Undefined && word == c10::toString(dtype)) return dtype;
+    if (auto dtype = at::ScalarType(i); dtype != at::ScalarType::Undefined && word == c10::toString(dtype))
+      return dtype;
   return std::nullopt;
 }
 
@@ -59,10 +77,14 @@ std::optional<std::string> enumerator_word(const c10::Type* type, int64_t value)
   type = without_optional(type);
   if (!type) return std::nullopt;
   switch (type->kind()) {
-    case c10::TypeKind::ScalarTypeType: return is_dtype(value) ? std::optional(dtype_word(at::ScalarType(value))) : std::nullopt;
-    case c10::TypeKind::LayoutType: return word_for(layout_words, value);
-    case c10::TypeKind::MemoryFormatType: return word_for(memory_format_words, value);
-    default: return std::nullopt;
+    case c10::TypeKind::ScalarTypeType:
+      return is_dtype(value) ? std::optional(dtype_word(at::ScalarType(value))) : std::nullopt;
+    case c10::TypeKind::LayoutType:
+      return word_for(layout_words, value);
+    case c10::TypeKind::MemoryFormatType:
+      return word_for(memory_format_words, value);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -73,9 +95,12 @@ std::optional<int64_t> enumerator_named(const c10::Type* type, std::string_view 
     case c10::TypeKind::ScalarTypeType:
       if (auto dtype = dtype_named(word)) return int64_t(*dtype);
       return std::nullopt;
-    case c10::TypeKind::LayoutType: return value_of(layout_words, word);
-    case c10::TypeKind::MemoryFormatType: return value_of(memory_format_words, word);
-    default: return std::nullopt;
+    case c10::TypeKind::LayoutType:
+      return value_of(layout_words, word);
+    case c10::TypeKind::MemoryFormatType:
+      return value_of(memory_format_words, word);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -98,8 +123,10 @@ bool is_tensor_type(const c10::Type* type) {
 bool is_tensor_list_type(const c10::Type* type) { return is_tensor_type(element_type(type)); }
 
 std::optional<at::Scalar> number_in(const c10::IValue& constant) {
-  if (constant.isInt() || constant.isDouble() || constant.isBool() || constant.isComplexDouble()) return constant.toScalar();
-  if (constant.tagKind() == "UInt") return constant.toScalar();  // isScalar() forgets those beyond the signed range
+  if (constant.isInt() || constant.isDouble() || constant.isBool() || constant.isComplexDouble())
+    return constant.toScalar();
+  // isScalar() forgets those beyond the signed range
+  if (constant.tagKind() == "UInt") return constant.toScalar();
   return std::nullopt;
 }
 
@@ -118,10 +145,14 @@ std::string double_word(double value) {
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (unsigned char c : text) {
-    if (c == '"' || c == '\\') (result += '\\') += char(c);
-    else if (c == '\n') result += "\\n";
-    else if (c < 0x20 || c >= 0x7f) result += "\\x" + to_hex({reinterpret_cast<char*>(&c), 1});
-    else result += char(c);
+    if (c == '"' || c == '\\')
+      (result += '\\') += char(c);
+    else if (c == '\n')
+      result += "\\n";
+    else if (c < 0x20 || c >= 0x7f)
+      result += "\\x" + to_hex({reinterpret_cast<char*>(&c), 1});
+    else
+      result += char(c);
   }
   return result += '"';
 }
@@ -129,7 +160,8 @@ std::string in_quotes(std::string_view text) {
 bool is_plain_name(std::string_view text) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   if (text.empty() || !letter(text[0])) return false;
-  return std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; });
+  return std::all_of(text.begin(), text.end(),
+                     [&](char c) { return letter(c) || (c >= '0' && c <= '9') || c == '.'; });
 }
 
 std::string scalar_word(const at::Scalar& scalar) {

@@ -11,7 +11,8 @@ namespace tandem {
 std::string dtype_word(at::ScalarType dtype);
 std::optional<at::ScalarType> dtype_named(std::string_view word);
 
-/// The word for an integer that a schema declares as a dtype, layout or memory format (`type` may be null, or an optional of one); none for other types.
+/// The word for an integer that a schema declares as a dtype, layout or memory format (`type` may be null, or
+/// an optional of one); none for other types.
 std::optional<std::string> enumerator_word(const c10::Type* type, int64_t value);
 std::optional<int64_t> enumerator_named(const c10::Type* type, std::string_view word);
 
@@ -41,12 +42,14 @@ std::string in_quotes(std::string_view text);
 /// Letters, digits, `_` and `.`, beginning with a letter or `_`: a name that needs no quotes.
 bool is_plain_name(std::string_view text);
 
-/// The strides that a dense tensor of these sizes has unless told otherwise; wraps on sizes that no memory holds.
+/// The strides that a dense tensor of these sizes has unless told otherwise; wraps on sizes that no memory
+/// holds.
 Dims dense_strides(at::IntArrayRef sizes);
 /// What is wrong with a meta, as the end of a sentence; empty when nothing is.
 std::string complaint(const TensorMeta& meta);
 
-/// Why an argument of this operand cannot be handed to a parameter of `type`, as the end of a sentence; empty when it can.
+/// Why an argument of this operand cannot be handed to a parameter of `type`, as the end of a sentence; empty
+/// when it can.
 std::string mismatch(const Operand& operand, const c10::Type& type);
 
 }  // namespace tandem

@@ -20,7 +20,8 @@ void ByteWriter::real(double value) {
 }
 
 void ByteReader::refuse(const std::string& what) const {
-  throw Error("the bytes of a cache entry make no sense at " + std::to_string(at_) + " of " + std::to_string(bytes_.size()) + ": " + what);
+  throw Error("the bytes of a cache entry make no sense at " + std::to_string(at_) + " of " +
+              std::to_string(bytes_.size()) + ": " + what);
 }
 
 uint8_t ByteReader::byte() {
@@ -70,7 +71,8 @@ std::string_view ByteReader::raw(size_t size) {
 
 size_t ByteReader::count(size_t least_bytes) {
   const uint64_t count = number();
-  if (count > (bytes_.size() - at_) / least_bytes) refuse("the rest is too short for " + std::to_string(count) + " items");
+  if (count > (bytes_.size() - at_) / least_bytes)
+    refuse("the rest is too short for " + std::to_string(count) + " items");
   return size_t(count);
 }
 

@@ -1,4 +1,5 @@
-/// Numbers and texts to bytes and back. The reader trusts nothing: every step is checked against the bytes that are left.
+/// Numbers and texts to bytes and back. The reader trusts nothing: every step is checked against the bytes
+/// that are left.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,8 @@ class ByteReader {
   double real();
   std::string_view raw(size_t size);
   std::string_view text() { return raw(count(1)); }
-  /// How many things follow, of at least `least_bytes` each: never more than the bytes that are left can hold.
+  /// How many things follow, of at least `least_bytes` each: never more than the bytes that are left can
+  /// hold.
   size_t count(size_t least_bytes);
   template <class Read>
   void list(size_t least_bytes, Read&& read) {

@@ -8,7 +8,8 @@ namespace {
 
 std::string too_much_data(int64_t bytes) {
   if (bytes <= most_constant_bytes) return {};
-  return "it makes " + std::to_string(bytes) + " bytes of data inside the function, and at most " + std::to_string(most_constant_bytes) + " are kept; capture them as a tensor";
+  return "it makes " + std::to_string(bytes) + " bytes of data inside the function, and at most " +
+         std::to_string(most_constant_bytes) + " are kept; capture them as a tensor";
 }
 
 bool holds_generator(const Node& node) {
@@ -33,8 +34,11 @@ std::string find_obstacle(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     const std::string library = library_of(node.op.operator_name().name);
     if (!belongs_to_libtorch(library) && !versions.count(library))
-      return "the operator " + full_name(node.op) + " is of a library without a version; give it one with register_library(\"" + library + "\", \"...\")";
-    if (holds_generator(node)) return full_name(node.op) + " draws from a generator of its own, which no other process has";
+      return "the operator " + full_name(node.op) +
+             " is of a library without a version; give it one with register_library(\"" + library +
+             "\", \"...\")";
+    if (holds_generator(node))
+      return full_name(node.op) + " draws from a generator of its own, which no other process has";
   }
   return {};
 }

@@ -11,8 +11,8 @@ namespace {
 std::string text(Value value) { return value ? '%' + std::to_string(value.id) : "none"; }
 
 std::string geometry(const TensorMeta& meta) {
-  return dtype_word(meta.dtype) + dims_word(meta.sizes) + " strides " + dims_word(meta.strides) + " offset " + std::to_string(meta.offset) + " storage " + std::to_string(meta.storage) + ' ' +
-         meta.device.str();
+  return dtype_word(meta.dtype) + dims_word(meta.sizes) + " strides " + dims_word(meta.strides) + " offset " +
+         std::to_string(meta.offset) + " storage " + std::to_string(meta.storage) + ' ' + meta.device.str();
 }
 
 /// Flags that are set, by name.
@@ -27,7 +27,8 @@ std::string words(Flags flags) {
 /// A call on nothing but constants, printed as part of a graph that has no values.
 std::string text(const ViewStep& step) {
   const auto& [op, arguments, base_argument, result] = step;
-  return to_string(Graph(), Node{op, arguments, {}, {}, Phase::Forward, {}}) + " of argument " + std::to_string(base_argument) + " result " + std::to_string(result);
+  return to_string(Graph(), Node{op, arguments, {}, {}, Phase::Forward, {}}) + " of argument " +
+         std::to_string(base_argument) + " result " + std::to_string(result);
 }
 
 std::string text(const std::vector<ViewStep>& steps) {
@@ -43,7 +44,8 @@ std::string text(const char* what, const std::optional<Number>& number) {
 
 // A field that is added to a role does not compile until it is placed here.
 std::string text(const InputRole& role) {
-  const auto& [value, name, captured, stays, requires_grad, data_written, metadata_written, write_kept, write_recorded, starts_requiring_grad, retains_grad, metadata_steps, versions, view_of,
+  const auto& [value, name, captured, stays, requires_grad, data_written, metadata_written, write_kept,
+               write_recorded, starts_requiring_grad, retains_grad, metadata_steps, versions, view_of,
                returned] = role;
   return "input " + text(value) + ", versions " + std::to_string(versions) +
          words({{"captured", captured},
@@ -55,15 +57,20 @@ std::string text(const InputRole& role) {
                 {"write recorded", write_recorded},
                 {"starts requiring grad", starts_requiring_grad},
                 {"retains grad", retains_grad}}) +
-         text("view of input", view_of) + ", returned as " + std::to_string(returned) + text(metadata_steps) + '\n';
+         text("view of input", view_of) + ", returned as " + std::to_string(returned) + text(metadata_steps) +
+         '\n';
 }
 
 std::string text(const OutputRole& role) {
   static constexpr const char* sources[] = {"fresh", "input", "view of input", "view of output", "none"};
-  const auto& [value, source, base, steps, same_as, requires_grad, retains_grad, tracked, differentiable] = role;
+  const auto& [value, source, base, steps, same_as, requires_grad, retains_grad, tracked, differentiable] =
+      role;
   return "output " + text(value) + ", " + sources[size_t(source)] + ' ' + std::to_string(base) +
-         words({{"requires grad", requires_grad}, {"retains grad", retains_grad}, {"tracked", tracked}, {"differentiable", differentiable}}) + text("same as output", same_as) + text(steps) +
-         '\n';
+         words({{"requires grad", requires_grad},
+                {"retains grad", retains_grad},
+                {"tracked", tracked},
+                {"differentiable", differentiable}}) +
+         text("same as output", same_as) + text(steps) + '\n';
 }
 
 }  // namespace
@@ -71,7 +78,8 @@ std::string text(const OutputRole& role) {
 std::string trace_text(const Graph& trace) {
   std::string out;
   for (const auto& [value, data] : trace.constants())
-    out += "constant " + text(value) + ": " + geometry(trace.meta(value)) + " = " + (data.defined() ? "sha256 " + sha256(element_bytes(data)) : "none") + '\n';
+    out += "constant " + text(value) + ": " + geometry(trace.meta(value)) + " = " +
+           (data.defined() ? "sha256 " + sha256(element_bytes(data)) : "none") + '\n';
   for (const Node& node : trace.nodes()) {
     std::string line = to_string(trace, node);
     if (!node.location.empty()) line.resize(line.size() - (" @ " + in_quotes(node.location)).size());
@@ -104,7 +112,8 @@ std::string inputs_text(const Traced& traced) {
   for (size_t a = 0; a < traced.arguments.size(); ++a) {
     size_t i = 0;
     while (i < inputs.size() && !inputs[i].visible.is_same(traced.arguments[a])) ++i;
-    out += "argument " + std::to_string(a) + " is " + (i < inputs.size() ? text(inputs[i].value) : "none") + '\n';
+    out += "argument " + std::to_string(a) + " is " + (i < inputs.size() ? text(inputs[i].value) : "none") +
+           '\n';
   }
   return out;
 }

@@ -1,4 +1,5 @@
-/// What a traced call is, as texts of a key: lines that are equal in every process that traces the same program on inputs of the same kind.
+/// What a traced call is, as texts of a key: lines that are equal in every process that traces the same
+/// program on inputs of the same kind.
 #pragma once
 
 #include "aot/traced.h"

@@ -26,7 +26,8 @@ std::string first_differing_line(std::string_view first, std::string_view second
     const bool first_ended = first.empty(), second_ended = second.empty();
     const std::string_view a = take_line(first), b = take_line(second);
     if (a == b && first_ended == second_ended) continue;
-    return " at line " + std::to_string(number) + ":\n  first:  " + shown(a, first_ended) + "\n  second: " + shown(b, second_ended) + "\n";
+    return " at line " + std::to_string(number) + ":\n  first:  " + shown(a, first_ended) +
+           "\n  second: " + shown(b, second_ended) + "\n";
   }
   return "\n";
 }
@@ -59,9 +60,12 @@ std::string explain_difference(const Components& first, const Components& second
   std::string text;
   for (const auto& [name, pair] : pairs) {
     const auto& [a, b] = pair;
-    if (!b) text += name + " is a component of the first alone\n";
-    else if (!a) text += name + " is a component of the second alone\n";
-    else if (a->hash != b->hash) text += difference(*a, *b);
+    if (!b)
+      text += name + " is a component of the first alone\n";
+    else if (!a)
+      text += name + " is a component of the second alone\n";
+    else if (a->hash != b->hash)
+      text += difference(*a, *b);
   }
   return text;
 }

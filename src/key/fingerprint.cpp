@@ -51,11 +51,13 @@ std::string lines(const auto& versions) {
   return text;
 }
 
-/// Of the libraries whose operators the trace calls; of all, where custom functions may call any in their backwards.
+/// Of the libraries whose operators the trace calls; of all, where custom functions may call any in their
+/// backwards.
 std::string libraries_text(const Graph& trace, bool has_custom_functions) {
   std::map<std::string, std::string> used, all = library_versions();
   for (const Node& node : trace.nodes())
-    if (const std::string library = library_of(node.op.operator_name().name); !belongs_to_libtorch(library)) used[library] = all[library];
+    if (const std::string library = library_of(node.op.operator_name().name); !belongs_to_libtorch(library))
+      used[library] = all[library];
   std::string text = lines(has_custom_functions ? all : used);
   for (const std::string& op : declared_side_effects()) text += op + " has an effect\n";
   return text;
@@ -73,14 +75,19 @@ std::string first_of(std::initializer_list<std::string> reasons) {
 Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& options) {
   const Graph& trace = traced.tracer->graph();
   const HistoryText history = describe_history(traced, plan);
-  const auto compilers = compilers_of(options), partitioner = partitioner_of(options), passes = passes_in_use(), decompositions = decompositions_of(options);
+  const auto compilers = compilers_of(options), partitioner = partitioner_of(options),
+             passes = passes_in_use(), decompositions = decompositions_of(options);
   const auto devices = devices_of(trace);
 
   Fingerprint made;
-  made.obstacle = first_of({find_obstacle(trace), history.obstacle, first_unnamed(compilers), first_unnamed(partitioner), first_unnamed(passes), first_unnamed(decompositions),
-                            traced.tracer->met_saved_tensor_hooks() ? "hooks on saved tensors are set, whose code is unknown" : "",
-                            tandem_identity().empty() ? "this build of tandem has no build id; link it with --build-id" : ""});
-  auto add = [&](const char* name, std::string text) { made.components.push_back(cache::component_of(name, std::move(text))); };
+  made.obstacle = first_of(
+      {find_obstacle(trace), history.obstacle, first_unnamed(compilers), first_unnamed(partitioner),
+       first_unnamed(passes), first_unnamed(decompositions),
+       traced.tracer->met_saved_tensor_hooks() ? "hooks on saved tensors are set, whose code is unknown" : "",
+       tandem_identity().empty() ? "this build of tandem has no build id; link it with --build-id" : ""});
+  auto add = [&](const char* name, std::string text) {
+    made.components.push_back(cache::component_of(name, std::move(text)));
+  };
   add("history", history.text);
   add("inputs", inputs_text(traced));
   add("contract", contract_text(plan));

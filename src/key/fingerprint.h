@@ -10,11 +10,15 @@ namespace tandem {
 
 struct Fingerprint {
   cache::Components components;
-  std::string key;                           ///< of the components; empty where a constant of the trace has no hash, or is too large to have one made; then there is an obstacle
-  std::string obstacle;                      ///< why code for this call is not cached, as the end of a sentence; empty when it can be
+  /// of the components; empty where a constant of the trace has no hash, or is too large to have one made;
+  /// then there is an obstacle
+  std::string key;
+  /// why code for this call is not cached, as the end of a sentence; empty when it can be
+  std::string obstacle;
 };
 
-/// To be asked between planning and differentiating, on the thread that traced, while the tracer holds the real inputs. Never throws for what a program does.
+/// To be asked between planning and differentiating, on the thread that traced, while the tracer holds the
+/// real inputs. Never throws for what a program does.
 Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& options);
 
 /// The components with the text of the trace, which is as long as the program and which a hit has no use for.

@@ -20,7 +20,7 @@ using torch::autograd::CopySlices;
 struct NodeType {
   std::string name;
   bool custom = false, accumulates = false, copies_slices = false;
-  bool known = false;                        ///< its code is libtorch's or ours
+  bool known = false;  ///< its code is libtorch's or ours
 };
 
 const NodeType& type_of(const torch::autograd::Node& node) {
@@ -35,7 +35,9 @@ const NodeType& type_of(const torch::autograd::Node& node) {
   described.copies_slices = type == typeid(CopySlices);
   const std::string whole = c10::demangle(type.name());
   const bool python = whole == "torch::autograd::PyNode";
-  described.known = !described.custom && !python && (whole.starts_with("torch::autograd::") || whole.starts_with("tandem::(anonymous namespace)::"));
+  described.known =
+      !described.custom && !python &&
+      (whole.starts_with("torch::autograd::") || whole.starts_with("tandem::(anonymous namespace)::"));
   return described;
 }
 
@@ -70,7 +72,9 @@ class Describer {
     return "leaf " + value(tensor);
   }
 
-  std::string place(torch::autograd::Node& node, uint32_t input) const { return '#' + std::to_string(numbers_.at(&node)) + '.' + std::to_string(input); }
+  std::string place(torch::autograd::Node& node, uint32_t input) const {
+    return '#' + std::to_string(numbers_.at(&node)) + '.' + std::to_string(input);
+  }
 
   void describe(torch::autograd::Node& node) {
     const NodeType& type = type_of(node);
@@ -78,13 +82,18 @@ class Describer {
     text += '#' + std::to_string(numbers_.at(&node)) + ' ' + type.name;
     if (!type.accumulates) text += " at " + std::to_string(tracer_.recorded_before(node.sequence_nr()));
     text += " (";
-    for (const auto& edge : node.next_edges()) text += (text.back() == '(' ? "" : ", ") + (edge.function ? place(*edge.function, edge.input_nr) : "none");
+    for (const auto& edge : node.next_edges())
+      text +=
+          (text.back() == '(' ? "" : ", ") + (edge.function ? place(*edge.function, edge.input_nr) : "none");
     text += ')';
-    if (type.accumulates) text += " of " + value(static_cast<AccumulateGrad&>(node).variable);
-    else if (auto ends = input_ending_at(node)) text += " of input " + std::to_string(*ends);
+    if (type.accumulates)
+      text += " of " + value(static_cast<AccumulateGrad&>(node).variable);
+    else if (auto ends = input_ending_at(node))
+      text += " of input " + std::to_string(*ends);
     describe_contents(node, type);
     text += '\n';
-    if (has_hooks(node)) obstruct("it registers a hook on a tensor (behind " + type.name + "), whose code is unknown");
+    if (has_hooks(node))
+      obstruct("it registers a hook on a tensor (behind " + type.name + "), whose code is unknown");
   }
 
   /// What a node holds besides its edges and what the trace says about the operator that made it.
@@ -107,14 +116,17 @@ class Describer {
   void describe_custom_function(const torch::autograd::Node& node, const NodeType& type) {
     result_.has_custom_functions = true;
     const auto function = find_function(typeid(node));
-    if (!function) return obstruct("the custom autograd function " + type.name + " has no version; give it one with register_function<" + type.name + ">(\"...\")");
+    if (!function)
+      return obstruct("the custom autograd function " + type.name +
+                      " has no version; give it one with register_function<" + type.name + ">(\"...\")");
     result_.text += " version " + in_quotes(function->version);
     const torch::autograd::AutogradContext& context = function->context(node);
     std::map<std::string, c10::IValue> sorted(context.saved_data.begin(), context.saved_data.end());
     for (const auto& [name, data] : sorted) result_.text += ' ' + in_quotes(name) + '=' + saved(data, type);
     if (tracer_.met_saved_tensor_hooks()) return;
     try {
-      for (const at::Tensor& tensor : context.get_saved_variables()) result_.text += ' ' + saved(tensor, type);
+      for (const at::Tensor& tensor : context.get_saved_variables())
+        result_.text += ' ' + saved(tensor, type);
     } catch (const c10::Error&) {
       // Written since; its backward will say so, as eager's does.
       result_.text += " changed";
@@ -126,7 +138,8 @@ class Describer {
     if (as_fake(tensor)) return value(tensor);
     for (size_t i = 0; i < tracer_.inputs().size(); ++i)
       if (tracer_.inputs()[i].real.is_same(tensor)) return "input " + std::to_string(i);
-    obstruct("the custom autograd function " + function.name + " keeps a tensor that the traced operators do not read");
+    obstruct("the custom autograd function " + function.name +
+             " keeps a tensor that the traced operators do not read");
     return "?";
   }
 
@@ -138,7 +151,8 @@ class Describer {
     if (auto number = number_in(data)) return scalar_word(*number);
     if (data.isList()) return saved_items(data.toListRef(), function);
     if (data.isTuple()) return saved_items(data.toTupleRef().elements(), function);
-    obstruct("the custom autograd function " + function.name + " keeps a " + data.tagKind() + " in saved_data, which has no stable text");
+    obstruct("the custom autograd function " + function.name + " keeps a " + data.tagKind() +
+             " in saved_data, which has no stable text");
     return "?";
   }
 
@@ -150,10 +164,13 @@ class Describer {
   }
 
   static std::string geometry(const at::TensorGeometry& geometry) {
-    return dims_word(geometry.sizes()) + dims_word(geometry.strides()) + '+' + std::to_string(geometry.storage_offset());
+    return dims_word(geometry.sizes()) + dims_word(geometry.strides()) + '+' +
+           std::to_string(geometry.storage_offset());
   }
 
-  std::string value(const at::Tensor& tensor) const { return as_fake(tensor) ? '%' + std::to_string(tracer_.value_of(tensor).id) : "a tensor from elsewhere"; }
+  std::string value(const at::Tensor& tensor) const {
+    return as_fake(tensor) ? '%' + std::to_string(tracer_.value_of(tensor).id) : "a tensor from elsewhere";
+  }
 
   std::optional<size_t> input_ending_at(const torch::autograd::Node& node) const {
     const auto& inputs = tracer_.inputs();

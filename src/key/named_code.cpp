@@ -22,7 +22,9 @@ bool wants_counter_numbers(const Options& options) {
 }
 
 const Compiler* own_compiler(const Options& options, Stage stage) {
-  const Compiler& own = stage == Stage::Backward ? options.bw_compiler : stage == Stage::Inference ? options.inference_compiler : options.fw_compiler;
+  const Compiler& own = stage == Stage::Backward    ? options.bw_compiler
+                        : stage == Stage::Inference ? options.inference_compiler
+                                                    : options.fw_compiler;
   if (own) return &own;
   return options.fw_compiler ? &options.fw_compiler : nullptr;
 }
@@ -35,7 +37,9 @@ bool is_interpreted(const Options& options) {
 
 std::vector<NamedCode> compilers_of(const Options& options) {
   static constexpr std::pair<Stage, const char*> stages[] = {
-      {Stage::Forward, "the compiler of the forward"}, {Stage::Backward, "the compiler of the backward"}, {Stage::Inference, "the compiler of inference"}};
+      {Stage::Forward, "the compiler of the forward"},
+      {Stage::Backward, "the compiler of the backward"},
+      {Stage::Inference, "the compiler of inference"}};
   std::vector<NamedCode> used;
   for (const auto& [stage, role] : stages) {
     if (const Compiler* own = own_compiler(options, stage)) {
@@ -49,13 +53,18 @@ std::vector<NamedCode> compilers_of(const Options& options) {
 }
 
 std::vector<NamedCode> partitioner_of(const Options& options) {
-  if (options.partition_fn) return {{"the partitioner", options.partition_fn.name, options.partition_fn.version}};
-  return {{"the partitioner", "registered " + options.partitioner, find_partitioner(options.partitioner).version}};
+  if (options.partition_fn)
+    return {{"the partitioner", options.partition_fn.name, options.partition_fn.version}};
+  return {{"the partitioner", "registered " + options.partitioner,
+           find_partitioner(options.partitioner).version}};
 }
 
 std::vector<NamedCode> passes_in_use() {
   static constexpr std::pair<Stage, const char*> stages[] = {
-      {Stage::Joint, "a pass over joint graphs"}, {Stage::Forward, "a pass over forwards"}, {Stage::Backward, "a pass over backwards"}, {Stage::Inference, "a pass over inference graphs"}};
+      {Stage::Joint, "a pass over joint graphs"},
+      {Stage::Forward, "a pass over forwards"},
+      {Stage::Backward, "a pass over backwards"},
+      {Stage::Inference, "a pass over inference graphs"}};
   std::vector<NamedCode> used;
   for (const auto& [stage, role] : stages)
     for (const Pass& pass : registered_passes(stage)) used.push_back({role, pass.name, pass.version});
@@ -64,20 +73,23 @@ std::vector<NamedCode> passes_in_use() {
 
 std::vector<NamedCode> decompositions_of(const Options& options) {
   std::vector<NamedCode> used;
-  for (const auto& [op, rule] : wanted_decompositions(options)) used.push_back({"the decomposition of " + op, rule.name, rule.version});
+  for (const auto& [op, rule] : wanted_decompositions(options))
+    used.push_back({"the decomposition of " + op, rule.name, rule.version});
   return used;
 }
 
 std::string to_string(const std::vector<NamedCode>& code) {
   std::string text;
-  for (const auto& [role, name, version] : code) text += role + ": " + in_quotes(name) + " version " + in_quotes(version) + '\n';
+  for (const auto& [role, name, version] : code)
+    text += role + ": " + in_quotes(name) + " version " + in_quotes(version) + '\n';
   return text;
 }
 
 std::string first_unnamed(const std::vector<NamedCode>& code) {
   for (const auto& [role, name, version] : code)
     if (name.empty() || version.empty())
-      return role + (name.empty() ? " has no name" : " ('" + name + "') has no version") + "; give it both, so that a changed one is told from the one that it was";
+      return role + (name.empty() ? " has no name" : " ('" + name + "') has no version") +
+             "; give it both, so that a changed one is told from the one that it was";
   return {};
 }
 

@@ -21,7 +21,8 @@ bool is_interpreted(const Options& options);
 
 /// One such function; without name or version nobody can tell whether it is the one that it was.
 struct NamedCode {
-  std::string role, name, version;           ///< role: what it does, as the start of a sentence ("the compiler of the backward")
+  std::string role, name,
+      version;  ///< role: what it does, as the start of a sentence ("the compiler of the backward")
 };
 
 std::vector<NamedCode> compilers_of(const Options& options);
@@ -32,7 +33,8 @@ std::vector<NamedCode> decompositions_of(const Options& options);
 
 /// A line each.
 std::string to_string(const std::vector<NamedCode>& code);
-/// What is the matter with the first that has no name or no version, as the end of a sentence; empty when all have both.
+/// What is the matter with the first that has no name or no version, as the end of a sentence; empty when all
+/// have both.
 std::string first_unnamed(const std::vector<NamedCode>& code);
 
 }  // namespace tandem

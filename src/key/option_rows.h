@@ -8,7 +8,7 @@ namespace tandem {
 /// One field of Options.
 struct OptionRow {
   const char* name;
-  std::optional<std::string> text;           ///< nothing: the field is no part of the component "options"
+  std::optional<std::string> text;  ///< nothing: the field is no part of the component "options"
   const char* reason;
 };
 

@@ -10,14 +10,16 @@
 
 namespace tandem {
 
-/// How many operators have gone with their libraries so far. The next operator may get the place of one that has gone, so what is remembered by handles is void when this changes.
+/// How many operators have gone with their libraries so far. The next operator may get the place of one that
+/// has gone, so what is remembered by handles is void when this changes.
 uint64_t operators_gone();
 
 /// One thing known of each operator that was asked for, shared by all threads.
 template <class Known>
 class ByOperator {
  public:
-  /// What `find(op)` gave when it was first asked; the reference stays valid, also after the operator has gone.
+  /// What `find(op)` gave when it was first asked; the reference stays valid, also after the operator has
+  /// gone.
   template <class Find>
   Known& of(const c10::OperatorHandle& op, Find&& find) {
     {
@@ -25,7 +27,7 @@ class ByOperator {
       if (gone_ == operators_gone())
         if (auto found = known_.find(op); found != known_.end()) return *found->second;
     }
-    Known fresh = find(op);                  // may ask for other operators
+    Known fresh = find(op);  // may ask for other operators
     std::unique_lock lock(mutex_);
     if (const uint64_t now = operators_gone(); gone_ != now) {
       known_.clear();

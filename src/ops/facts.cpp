@@ -42,15 +42,19 @@ void read_schema(const c10::FunctionSchema& schema, OpFacts& facts) {
     if (result.alias_info() && !result.alias_info()->isWrite()) facts.view = true;
 }
 
-/// libtorch counts versions in the kernels that it generates for calls in place and for results that are given; its other operators that write do not.
+/// libtorch counts versions in the kernels that it generates for calls in place and for results that are
+/// given; its other operators that write do not.
 bool counts_writes(const c10::FunctionSchema& schema, const OpFacts& facts) {
-  bool in_place_or_out = schema.name().ends_with('_') || std::all_of(facts.written.begin(), facts.written.end(), [&](int i) { return schema.arguments()[size_t(i)].kwarg_only(); });
+  bool in_place_or_out = schema.name().ends_with('_') ||
+                         std::all_of(facts.written.begin(), facts.written.end(),
+                                     [&](int i) { return schema.arguments()[size_t(i)].kwarg_only(); });
   return facts.hidden_writes.empty() && (in_place_or_out || !schema.name().starts_with("aten::"));
 }
 
 void read_tags(const c10::OperatorHandle& op, OpFacts& facts) {
   facts.random = op.hasTag(at::Tag::nondeterministic_seeded);
-  facts.data_dependent = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output);
+  facts.data_dependent =
+      op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output);
   facts.unrecordable = op.hasTag(at::Tag::cudagraph_unsafe);
   facts.changes_metadata = op.hasTag(at::Tag::inplace_view);
 }
@@ -81,7 +85,9 @@ void read_row(const FactRow& row, OpFacts& facts) {
   read_flags(row.flags, facts);
 }
 
-bool is_kind_of_loop(Kind kind) { return kind != Kind::Other && kind != Kind::Matmul && kind != Kind::Random; }
+bool is_kind_of_loop(Kind kind) {
+  return kind != Kind::Other && kind != Kind::Matmul && kind != Kind::Random;
+}
 
 OpFacts gather(const c10::OperatorHandle& op) {
   OpFacts facts;
@@ -145,7 +151,8 @@ const FactRow* find_row(const c10::OperatorName& name) {
   };
   const FactRow* row = nullptr;
   if (!name.overload_name.empty()) row = find(name.name + '.' + name.overload_name);
-  if (!row && name.overload_name.ends_with("_out")) row = find(name.name + '.' + name.overload_name.substr(0, name.overload_name.size() - 4));
+  if (!row && name.overload_name.ends_with("_out"))
+    row = find(name.name + '.' + name.overload_name.substr(0, name.overload_name.size() - 4));
   if (!row) row = find(name.name);
   if (row || !name.name.ends_with('_')) return row;
   row = find(name.name.substr(0, name.name.size() - 1));
@@ -157,7 +164,8 @@ bool is_mark(const c10::OperatorHandle& op) { return op.operator_name().name.sta
 const OpFacts& facts(const c10::OperatorHandle& op) {
   thread_local std::unordered_map<c10::OperatorHandle, const OpFacts*> seen;
   thread_local uint64_t changes = 0;
-  if (const uint64_t now = known().declarations.load(std::memory_order_acquire) + operators_gone(); now != changes) {
+  if (const uint64_t now = known().declarations.load(std::memory_order_acquire) + operators_gone();
+      now != changes) {
     seen.clear();
     changes = now;
   }
@@ -173,8 +181,11 @@ std::vector<std::string> declared_side_effects() {
 
 void register_side_effect(const std::string& op) {
   const size_t dot = op.find('.');
-  auto found = c10::Dispatcher::singleton().findSchema({op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1)});
-  if (!found) throw Error("register_side_effect: libtorch has no operator " + op + "; check the spelling and the overload, and that the library that registers it is loaded");
+  auto found = c10::Dispatcher::singleton().findSchema(
+      {op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1)});
+  if (!found)
+    throw Error("register_side_effect: libtorch has no operator " + op +
+                "; check the spelling and the overload, and that the library that registers it is loaded");
   known().declare_side_effect(*found);
 }
 

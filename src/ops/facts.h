@@ -19,37 +19,44 @@ enum class Kind : uint8_t {
   Factory,        ///< makes a tensor from sizes and numbers alone
 };
 
-/// What a pass may want to know of an operator. Everything that the schema and its tags say is filled in from there.
+/// What a pass may want to know of an operator. Everything that the schema and its tags say is filled in from
+/// there.
 struct OpFacts {
   Kind kind = Kind::Other;
-  int cost = 1;                             ///< FactRow::cost
-  std::vector<int> hidden_writes;           ///< arguments written although the schema does not say so
-  std::vector<int> written;                 ///< arguments written, hidden ones included
-  bool counts_writes = true;                ///< libtorch counts a version of what it writes
-  bool random = false;                      ///< draws from a generator
-  bool data_dependent = false;              ///< result sizes or values cannot be known ahead
-  bool changes_metadata = false;            ///< writes sizes, strides or storage of its first argument (t_, set_, resize_)
-  bool view = false;                        ///< some result is a view of an argument
-  bool unset = false;                       ///< its results hold whatever their memory held before
-  bool side_effect = false;                 ///< must run, in order, even when nothing reads its results
-  bool fusible = false;                     ///< a backend may compute it in loops of its own, as its kind says
-  /// A CUDA graph cannot hold it: the host reads values on the way. The same is true of any operator that is given
-  /// masks as indices, or tensors on two devices.
+  int cost = 1;                    ///< FactRow::cost
+  std::vector<int> hidden_writes;  ///< arguments written although the schema does not say so
+  std::vector<int> written;        ///< arguments written, hidden ones included
+  bool counts_writes = true;       ///< libtorch counts a version of what it writes
+  bool random = false;             ///< draws from a generator
+  bool data_dependent = false;     ///< result sizes or values cannot be known ahead
+  /// writes sizes, strides or storage of its first argument (t_, set_, resize_)
+  bool changes_metadata = false;
+  bool view = false;         ///< some result is a view of an argument
+  bool unset = false;        ///< its results hold whatever their memory held before
+  bool side_effect = false;  ///< must run, in order, even when nothing reads its results
+  /// a backend may compute it in loops of its own, as its kind says
+  bool fusible = false;
+  /// A CUDA graph cannot hold it: the host reads values on the way. The same is true of any operator that is
+  /// given masks as indices, or tensors on two devices.
   bool unrecordable = false;
-  /// Its backward reads other saved values when it is differentiated in turn, or for some of its outputs only.
+  /// Its backward reads other saved values when it is differentiated in turn, or for some of its outputs
+  /// only.
   bool fickle_backward = false;
-  bool mixes_devices = false;               ///< takes tensors on several devices: copies, indices on the CPU
-  bool replaces_memory = false;             ///< gives its first argument other memory, or resizes it
-  bool identity = false;                    ///< gives its first argument back, as another tensor
-  bool counts_from_storage = false;         ///< counts places from where a storage begins, not from its argument
-  bool sets_sizes = false;                  ///< a view of the sizes in its second argument, for some strides alone
-  bool moves_dimensions = false;            ///< a view of all elements, whatever the strides
+  bool mixes_devices = false;    ///< takes tensors on several devices: copies, indices on the CPU
+  bool replaces_memory = false;  ///< gives its first argument other memory, or resizes it
+  bool identity = false;         ///< gives its first argument back, as another tensor
+  /// counts places from where a storage begins, not from its argument
+  bool counts_from_storage = false;
+  /// a view of the sizes in its second argument, for some strides alone
+  bool sets_sizes = false;
+  bool moves_dimensions = false;  ///< a view of all elements, whatever the strides
 };
 
 /// The facts of an operator, looked up once and kept; the reference stays valid.
 const OpFacts& facts(const c10::OperatorHandle& op);
 
-/// Whether an operator is a mark for libtorch's profiler, which computes nothing: it is neither recorded nor watched.
+/// Whether an operator is a mark for libtorch's profiler, which computes nothing: it is neither recorded nor
+/// watched.
 bool is_mark(const c10::OperatorHandle& op);
 
 /// The operators that were declared with register_side_effect, sorted.

@@ -11,9 +11,10 @@
 namespace tandem {
 namespace {
 
-// Kernels fetch the live generator of their device themselves wherever they are given none, and whoever set its state
-// for them would race with every other thread that draws. So they are given one: behind this key, which only a living
-// DrawsFromState sets, every call that could take a generator and has none gets ours, also those that kernels make.
+// Kernels fetch the live generator of their device themselves wherever they are given none, and whoever set
+// its state for them would race with every other thread that draws. So they are given one: behind this key,
+// which only a living DrawsFromState sets, every call that could take a generator and has none gets ours,
+// also those that kernels make.
 constexpr auto drawing_key = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
 thread_local const at::Generator* drawn_from = nullptr;
@@ -35,7 +36,8 @@ bool drop_out_from(const at::Generator& generator, const c10::OperatorHandle& op
   const c10::IValue train = stack.back();
   const double p = stack[stack.size() - 2].toDouble();
   const at::Tensor input = stack[stack.size() - 3].toTensor();
-  const bool draws = !input.device().is_cpu() && input.numel() > 0 && p > 0 && p < 1 && (train.isNone() || train.toBool());
+  const bool draws =
+      !input.device().is_cpu() && input.numel() > 0 && p > 0 && p < 1 && (train.isNone() || train.toBool());
   if (!draws) return false;
   auto [output, mask] = at::_fused_dropout(input, 1 - p, generator);
   torch::jit::drop(stack, 3);
@@ -86,21 +88,26 @@ TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
 }
 
 const c10::OperatorHandle& generator_state_operator() {
-  static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("tandem::generator_state", "");
+  static const c10::OperatorHandle op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("tandem::generator_state", "");
   return op;
 }
 
 bool reads_generator(const c10::OperatorHandle& op) { return op == generator_state_operator(); }
 
-int64_t generator_state_bytes(c10::Device device) { return state_of(at::globalContext().defaultGenerator(device)).numel(); }
+int64_t generator_state_bytes(c10::Device device) {
+  return state_of(at::globalContext().defaultGenerator(device)).numel();
+}
 
-/// On the CPU every kernel of libtorch's comes to its numbers by calls that take a generator; elsewhere some do not.
+/// On the CPU every kernel of libtorch's comes to its numbers by calls that take a generator; elsewhere some
+/// do not.
 bool can_draw_from_state(const c10::OperatorHandle& op, c10::Device device) {
   if (!facts(op).random || op.operator_name().name.rfind("aten::", 0) != 0) return false;
   return device.is_cpu() || generator_argument(op.schema()) || op.schema().name() == dropout_name();
 }
 
-DrawsFromState::DrawsFromState(c10::Device device, const at::Tensor& state) : generator_(generator_in(device, state)), outer_(drawn_from) {
+DrawsFromState::DrawsFromState(c10::Device device, const at::Tensor& state)
+    : generator_(generator_in(device, state)), outer_(drawn_from) {
   drawn_from = &generator_;
   c10::impl::tls_set_dispatch_key_included(drawing_key, true);
 }

@@ -1,4 +1,5 @@
-/// Numbers that a program reads from tensors and computes with: tensors without dimensions in the graph, which kernels take for the numbers that they hold.
+/// Numbers that a program reads from tensors and computes with: tensors without dimensions in the graph,
+/// which kernels take for the numbers that they hold.
 #pragma once
 
 #include <ATen/core/Tensor.h>

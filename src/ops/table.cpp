@@ -50,7 +50,8 @@ static const FactRow other_table[] = {
     {"aten::native_group_norm_backward", Normalization, 4},
     {"aten::_fused_rms_norm", Normalization, 4},
     {"aten::_fused_rms_norm_backward", Normalization, 4},
-    // Batch norm. The running statistics are written, without a word in the schema, only when the argument `training` is true (`use_input_stats` for
+    // Batch norm. The running statistics are written, without a word in the schema, only when the argument
+    // `training` is true (`use_input_stats` for
     // instance_norm; the two halves of the synchronised form always write).
     {"aten::native_batch_norm", Normalization, 4, None, {3, 4}},
     {"aten::cudnn_batch_norm", Normalization, 4, None, {3, 4}},

@@ -11,7 +11,8 @@ namespace tandem {
 enum class Flag : uint16_t {
   None = 0,
   SideEffect = 1 << 0,
-  SizesKnown = 1 << 1,                      ///< whatever its tag says: its shape rule refuses the other arguments
+  /// whatever its tag says: its shape rule refuses the other arguments
+  SizesKnown = 1 << 1,
   DataDependent = 1 << 2,
   Unset = 1 << 3,
   Unrecordable = 1 << 4,
@@ -26,14 +27,16 @@ enum class Flag : uint16_t {
 constexpr Flag operator|(Flag a, Flag b) { return Flag(uint16_t(a) | uint16_t(b)); }
 constexpr bool has(Flag flags, Flag flag) { return (uint16_t(flags) & uint16_t(flag)) != 0; }
 
-/// A row speaks for one overload ("aten::max.other", its out-variant included) or for all overloads of a name that have no row of their own
+/// A row speaks for one overload ("aten::max.other", its out-variant included) or for all overloads of a name
+/// that have no row of their own
 /// ("aten::max"), and for the in-place twin of a pointwise or random operator.
 struct FactRow {
   const char* name;
   Kind kind = Kind::Other;
-  int cost = 1;                             ///< work per result element, per element read of what folds; an add is 1
+  /// work per result element, per element read of what folds; an add is 1
+  int cost = 1;
   Flag flags = Flag::None;
-  std::vector<int> hidden_writes = {};      ///< arguments written although the schema does not say so
+  std::vector<int> hidden_writes = {};  ///< arguments written although the schema does not say so
 };
 
 /// Speaks for every operator whose name begins so, besides the row that it has.

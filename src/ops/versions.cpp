@@ -11,13 +11,32 @@
 namespace tandem {
 namespace {
 
-constexpr std::string_view custom_prefix = "torch::autograd::CppNode<", generated_prefix = "torch::autograd::generated::";
+constexpr std::string_view custom_prefix = "torch::autograd::CppNode<",
+                           generated_prefix = "torch::autograd::generated::";
 
 /// Libraries that are compiled into libtorch, and ours, which is known by the build of Tandem.
-constexpr std::string_view own_libraries[] = {
-    "aten",   "prim",             "prims",  "rngprims", "inductor",  "inductor_prims", "quantized", "_quantized", "quantization",     "static_runtime",
-    "mkldnn", "mkldnn_prepacked", "onednn", "mkl",      "prepacked", "sparse",         "profiler",  "c10d",       "_c10d_functional", "_c10d_functional_autograd",
-    "symm_mem", "tandem"};
+constexpr std::string_view own_libraries[] = {"aten",
+                                              "prim",
+                                              "prims",
+                                              "rngprims",
+                                              "inductor",
+                                              "inductor_prims",
+                                              "quantized",
+                                              "_quantized",
+                                              "quantization",
+                                              "static_runtime",
+                                              "mkldnn",
+                                              "mkldnn_prepacked",
+                                              "onednn",
+                                              "mkl",
+                                              "prepacked",
+                                              "sparse",
+                                              "profiler",
+                                              "c10d",
+                                              "_c10d_functional",
+                                              "_c10d_functional_autograd",
+                                              "symm_mem",
+                                              "tandem"};
 
 struct Registered {
   std::mutex mutex;
@@ -32,12 +51,16 @@ Registered& registered() {
 }
 
 void refuse_empty_version(const char* function, const std::string& name, const std::string& version) {
-  if (version.empty()) throw Error(std::string(function) + " was given an empty version for " + name + "; give it one that changes whenever its code does");
+  if (version.empty())
+    throw Error(std::string(function) + " was given an empty version for " + name +
+                "; give it one that changes whenever its code does");
 }
 
 }  // namespace
 
-bool is_custom_function(const std::type_info& node) { return c10::demangle(node.name()).starts_with(custom_prefix); }
+bool is_custom_function(const std::type_info& node) {
+  return c10::demangle(node.name()).starts_with(custom_prefix);
+}
 
 std::string node_type_name(const std::type_info& node) {
   std::string name = c10::demangle(node.name());
@@ -49,14 +72,17 @@ std::string node_type_name(const std::type_info& node) {
   return name;
 }
 
-void detail::register_function_node(const std::type_info& node, const std::string& version, ContextOf context) {
+void detail::register_function_node(const std::type_info& node, const std::string& version,
+                                    ContextOf context) {
   const std::string name = node_type_name(node);
   refuse_empty_version("register_function", name, version);
   Registered& all = registered();
   std::lock_guard lock(all.mutex);
   for (const auto& [type, function] : all.functions)
-    if (type != std::type_index(node) && function.version == version && c10::demangle(type.name()) == c10::demangle(node.name()))
-      throw Error("register_function: two custom autograd functions are named " + name + " and have version " + version +
+    if (type != std::type_index(node) && function.version == version &&
+        c10::demangle(type.name()) == c10::demangle(node.name()))
+      throw Error("register_function: two custom autograd functions are named " + name +
+                  " and have version " + version +
                   ", so that the cache could not tell them apart; give them different names or versions");
   all.functions[std::type_index(node)] = {version, context};
 }
@@ -73,15 +99,19 @@ std::multimap<std::string, std::string> function_versions() {
   std::lock_guard lock(all.mutex);
   // Types are sorted by address in there, names with versions must not be.
   std::set<std::pair<std::string, std::string>> sorted;
-  for (const auto& [type, function] : all.functions) sorted.emplace(c10::demangle(type.name()), function.version);
+  for (const auto& [type, function] : all.functions)
+    sorted.emplace(c10::demangle(type.name()), function.version);
   return {sorted.begin(), sorted.end()};
 }
 
 void register_library(const std::string& name, const std::string& version) {
   refuse_empty_version("register_library", name, version);
   if (name.empty() || name.find(':') != name.npos)
-    throw Error("register_library was given '" + name + "', which is no namespace of operators; give the part before the :: of their names");
-  if (belongs_to_libtorch(name)) throw Error("register_library: the operators of " + name + " have the version of libtorch or of Tandem; register the library that you wrote");
+    throw Error("register_library was given '" + name +
+                "', which is no namespace of operators; give the part before the :: of their names");
+  if (belongs_to_libtorch(name))
+    throw Error("register_library: the operators of " + name +
+                " have the version of libtorch or of Tandem; register the library that you wrote");
   Registered& all = registered();
   std::lock_guard lock(all.mutex);
   all.libraries[name] = version;
@@ -95,8 +125,12 @@ std::map<std::string, std::string> library_versions() {
 
 std::string library_of(const std::string& op) { return op.substr(0, op.find("::")); }
 
-bool belongs_to_libtorch(const std::string& library) { return std::find(std::begin(own_libraries), std::end(own_libraries), library) != std::end(own_libraries); }
+bool belongs_to_libtorch(const std::string& library) {
+  return std::find(std::begin(own_libraries), std::end(own_libraries), library) != std::end(own_libraries);
+}
 
-bool is_foreign(const c10::OperatorHandle& op) { return !belongs_to_libtorch(library_of(op.operator_name().name)); }
+bool is_foreign(const c10::OperatorHandle& op) {
+  return !belongs_to_libtorch(library_of(op.operator_name().name));
+}
 
 }  // namespace tandem

@@ -13,13 +13,14 @@ namespace tandem {
 /// A custom autograd function that has a version.
 struct VersionedFunction {
   std::string version;
-  detail::ContextOf context = nullptr;       ///< what its forward left for its backward
+  detail::ContextOf context = nullptr;  ///< what its forward left for its backward
 };
 
 /// By the type of its node; nothing when it was not registered.
 std::optional<VersionedFunction> find_function(const std::type_info& node);
 
-/// `Scale` for the node of the custom function Scale; the type's own name for any other node, less libtorch's usual prefix.
+/// `Scale` for the node of the custom function Scale; the type's own name for any other node, less libtorch's
+/// usual prefix.
 std::string node_type_name(const std::type_info& node);
 /// Whether this is the node of a custom function: its type is torch::autograd::CppNode<...>.
 bool is_custom_function(const std::type_info& node);

@@ -51,7 +51,7 @@ std::vector<uint64_t> ComputationKeys::of(const Joint& joint) {
     for (const auto& [kind, number] : numbers) spell(text, kind, number);
     return key_of(std::move(text));
   };
-  std::unordered_map<int32_t, int64_t> returned;   // by storage
+  std::unordered_map<int32_t, int64_t> returned;  // by storage
   for (size_t i = 0; i < joint.forward_outputs && apart_; ++i)
     if (Value output = graph.outputs()[i]) returned.emplace(graph.meta(output).storage, int64_t(i + 1));
   auto place_among_returned = [&](Value value) {

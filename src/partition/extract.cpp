@@ -16,11 +16,14 @@ namespace {
 class Extractor : Matched {
  public:
   Extractor(const Joint& joint, const Kept& kept, bool apart)
-      : Matched(joint, kept, apart), known_(graph_.value_count()), known_inside_(graph_.value_count()),
+      : Matched(joint, kept, apart),
+        known_(graph_.value_count()),
+        known_inside_(graph_.value_count()),
         needed_(graph_.nodes().size()) {}
 
   Extracted run(size_t tangents, size_t gradients, const std::vector<Value>& also) {
-    std::vector<Value> outputs(graph_.outputs().begin() + int64_t(joint_.forward_outputs), graph_.outputs().end());
+    std::vector<Value> outputs(graph_.outputs().begin() + int64_t(joint_.forward_outputs),
+                               graph_.outputs().end());
     for (Value output : outputs)
       if (output) need(output);
     for (Value value : also) need(value);
@@ -65,7 +68,7 @@ class Extractor : Matched {
   }
 
   void need(Value first) {
-    std::vector<std::pair<Value, bool>> waiting{{first, false}};   // and whether it is read by a rerun
+    std::vector<std::pair<Value, bool>> waiting{{first, false}};  // and whether it is read by a rerun
     while (!waiting.empty()) {
       const auto [value, reads_again] = waiting.back();
       waiting.pop_back();
@@ -87,11 +90,13 @@ class Extractor : Matched {
   size_t maker_that_can_run(Value value) const {
     const int32_t n = maker_[size_t(value.id)];
     if (n == no_node)
-      throw UnsupportedError("this backward needs input " + graph_.name(value) + ", which the forward did "
+      throw UnsupportedError("this backward needs input " + graph_.name(value) +
+                             ", which the forward did "
                              "not keep; take this gradient inside the compiled function");
     if ((was_drawn(size_t(n)) && !kept_state(size_t(n))) || was_state(size_t(n)))
       throw UnsupportedError("this backward would have to draw the random numbers of " +
-                             full_name(graph_.nodes()[size_t(n)].op) + " again, which the forward did not "
+                             full_name(graph_.nodes()[size_t(n)].op) +
+                             " again, which the forward did not "
                              "keep; take this gradient inside the compiled function");
     return size_t(n);
   }
@@ -138,17 +143,18 @@ class Extractor : Matched {
     taken.merge(storages_of_constants(graph));
     for (size_t i = 0; i < count; ++i) {
       if (!outputs[i] || taken.insert(graph.meta(outputs[i]).storage).second) continue;
-      outputs[i] = std::get<Value>(append_call(graph, find_op("aten::clone"), {outputs[i]}, Phase::Forward).results[0]);
+      outputs[i] = std::get<Value>(
+          append_call(graph, find_op("aten::clone"), {outputs[i]}, Phase::Forward).results[0]);
     }
   }
 
   std::vector<bool> known_;
-  std::vector<bool> known_inside_;           ///< that reruns read, where it is not what others do
+  std::vector<bool> known_inside_;  ///< that reruns read, where it is not what others do
   std::vector<bool> needed_;
   std::vector<Value> inputs_;
   std::vector<size_t> positions_;
-  std::map<Value, Value> as_kept_;           ///< what lies in the caller's memory, where reruns read another
-  std::unordered_map<size_t, Value> states_;   ///< that nodes which draw again begin in
+  std::map<Value, Value> as_kept_;            ///< what lies in the caller's memory, where reruns read another
+  std::unordered_map<size_t, Value> states_;  ///< that nodes which draw again begin in
 };
 
 /// Goes through a graph that follows a forward and sees what it reads of it in vain.
@@ -158,7 +164,8 @@ class Search : Matched {
 
   std::vector<Value> run() {
     std::vector<bool> available(graph_.value_count());
-    for (size_t id = 0; id < available.size(); ++id) available[id] = saved_as_[id] >= 0 || is_tangent_or_constant(Value{int32_t(id)});
+    for (size_t id = 0; id < available.size(); ++id)
+      available[id] = saved_as_[id] >= 0 || is_tangent_or_constant(Value{int32_t(id)});
     std::set<Value> missing;
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
       const Node& node = graph_.nodes()[n];
@@ -178,7 +185,8 @@ class Search : Matched {
 
 }  // namespace
 
-Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients, const std::vector<Value>& also) {
+Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangents, size_t gradients,
+                             const std::vector<Value>& also) {
   try {
     return Extractor(joint, kept, /*apart=*/true).run(tangents, gradients, also);
   } catch (const UnsupportedError&) {
@@ -186,7 +194,9 @@ Extracted extract_next_order(const Joint& joint, const Kept& kept, size_t tangen
   }
 }
 
-Extracted extract_backward(const Joint& joint, const Kept& kept) { return extract_next_order(joint, kept, 0, 0); }
+Extracted extract_backward(const Joint& joint, const Kept& kept) {
+  return extract_next_order(joint, kept, 0, 0);
+}
 
 std::vector<Value> missing_values(const Joint& joint, const Kept& kept) { return Search(joint, kept).run(); }
 

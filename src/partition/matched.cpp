@@ -82,7 +82,10 @@ std::map<size_t, Origin> origins_of_saved(const Kept& kept, const std::vector<ui
 }  // namespace
 
 Matched::Matched(const Joint& joint, const Kept& kept, bool apart)
-    : joint_(joint), graph_(joint.graph), computations_(apart), keys_(computations_.of(joint)),
+    : joint_(joint),
+      graph_(joint.graph),
+      computations_(apart),
+      keys_(computations_.of(joint)),
       maker_(makers(joint.graph)) {
   const std::vector<uint64_t> old_keys = computations_.of(kept.joint);
   std::map<size_t, Origin> origins = origins_of_saved(kept, old_keys, computations_);
@@ -146,9 +149,8 @@ void Matched::find_what_has_run(const Kept& kept, const std::vector<uint64_t>& o
     if (node.phase == Phase::Forward) for_each_result(node, remember);
   has_run_.assign(graph_.nodes().size(), false);
   for (size_t n = 0; n < graph_.nodes().size(); ++n)
-    for_each_result(graph_.nodes()[n], [&](Value made) {
-      has_run_[n] = has_run_[n] || ran_.contains(keys_[size_t(made.id)]);
-    });
+    for_each_result(graph_.nodes()[n],
+                    [&](Value made) { has_run_[n] = has_run_[n] || ran_.contains(keys_[size_t(made.id)]); });
 }
 
 void Matched::find_what_is_out_of_reach() {

@@ -42,8 +42,8 @@ class Matched {
   const Graph& graph_;
   ComputationKeys computations_;
   const std::vector<uint64_t> keys_;
-  std::vector<int64_t> saved_as_;            ///< the place among the saved, or -1; the caller's memory first
-  std::vector<int64_t> own_as_;              ///< the place among those out of the caller's reach
+  std::vector<int64_t> saved_as_;  ///< the place among the saved, or -1; the caller's memory first
+  std::vector<int64_t> own_as_;    ///< the place among those out of the caller's reach
   const std::vector<int32_t> maker_;
   std::unordered_map<uint64_t, Value> ran_;  ///< values of the forward that ran, by how they are computed
 
@@ -54,11 +54,11 @@ class Matched {
   void find_what_is_out_of_reach();
 
   std::vector<bool> given_, has_run_;
-  std::vector<bool> out_of_reach_;           ///< kept, or computed again, where the caller cannot write
+  std::vector<bool> out_of_reach_;  ///< kept, or computed again, where the caller cannot write
   std::vector<size_t> draws_before_;
   std::vector<size_t> draw_of_, effect_of_;  ///< for each node the how manieth draw or effect it is, from 1
   size_t draws_done_ = 0, effects_done_ = 0;
-  std::unordered_map<size_t, size_t> kept_states_;   ///< the place among the saved values, by the draw
+  std::unordered_map<size_t, size_t> kept_states_;  ///< the place among the saved values, by the draw
 };
 
 }  // namespace tandem

@@ -24,8 +24,12 @@ Joint with_generator_states(Joint joint) {
 }
 
 Recomputation::Recomputation(const Joint& joint)
-    : graph_(joint.graph), maker_(makers(joint.graph)), is_constant_(graph_.value_count()), is_primal_(graph_.value_count()),
-      written_(graph_.value_count()), repeatable_(graph_.nodes().size()) {
+    : graph_(joint.graph),
+      maker_(makers(joint.graph)),
+      is_constant_(graph_.value_count()),
+      is_primal_(graph_.value_count()),
+      written_(graph_.value_count()),
+      repeatable_(graph_.nodes().size()) {
   for (size_t i = 0; i < joint.primals; ++i) {
     const int32_t storage = graph_.meta(graph_.inputs()[i]).storage;
     is_primal_[size_t(graph_.inputs()[i].id)] = true;
@@ -40,9 +44,12 @@ Recomputation::Recomputation(const Joint& joint)
   for (size_t n = 0; n < graph_.nodes().size(); ++n) repeatable_[n] = is_repeatable(n);
 }
 
-bool Recomputation::is_seen_by_caller(Value value) const { return seen_.contains(graph_.meta(value).storage); }
+bool Recomputation::is_seen_by_caller(Value value) const {
+  return seen_.contains(graph_.meta(value).storage);
+}
 
-/// A copy lies in memory as the original does where that has no gaps, and views of it are then the same views.
+/// A copy lies in memory as the original does where that has no gaps, and views of it are then the same
+/// views.
 bool Recomputation::may_be_copied(Value primal) const {
   const TensorMeta& meta = graph_.meta(primal);
   return is_dense(meta) && !meta.conj && !meta.neg && !shared_.contains(meta.storage);
@@ -52,20 +59,23 @@ bool Recomputation::may_be_copied(Value primal) const {
 bool Recomputation::is_available(Value value) const {
   if (is_constant_[size_t(value.id)]) return true;
   if (is_primal_[size_t(value.id)]) return may_be_copied(value);
-  return may_recompute(value) || (maker_[size_t(value.id)] >= 0 && may_save(value) && !is_seen_by_caller(value));
+  return may_recompute(value) ||
+         (maker_[size_t(value.id)] >= 0 && may_save(value) && !is_seen_by_caller(value));
 }
 
 bool Recomputation::is_repeatable(size_t n) const {
   const Node& node = graph_.nodes()[n];
   const OpFacts& op = facts(node.op);
-  if (node.phase != Phase::Forward || op.side_effect || is_foreign(node.op) || reads_generator(node.op)) return false;
+  if (node.phase != Phase::Forward || op.side_effect || is_foreign(node.op) || reads_generator(node.op))
+    return false;
   if (draws_live(node) && !state_of(n)) return false;
   bool may_run = true;
   for_each_argument(node, [&](Value v) { may_run = may_run && is_available(v); });
   for (const auto& [before, after] : node.writes) may_run = may_run && !is_seen_by_caller(before);
   // Places in memory are counted from where a storage begins, and a copy's begins elsewhere.
   if (op.view && op.counts_from_storage)
-    for_each_argument(node, [&](Value v) { may_run = may_run && !primals_.contains(graph_.meta(v).storage); });
+    for_each_argument(node,
+                      [&](Value v) { may_run = may_run && !primals_.contains(graph_.meta(v).storage); });
   // What unset memory holds is another thing each time, unless it is written first.
   if (op.unset) for_each_result(node, [&](Value v) { may_run = may_run && written_[size_t(v.id)]; });
   return may_run;

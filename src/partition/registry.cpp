@@ -5,16 +5,18 @@
 namespace tandem {
 
 static ByName<Partitioner>& known_partitioners() {
-  static ByName<Partitioner> known("partitioner", {
-      {"default", Partitioner(&partition_default, "default", "1")},
-      {"recompute_all", Partitioner(&partition_recompute_all, "recompute_all", "2")},
-      {"save_all", Partitioner(&partition_save_all, "save_all", "2")},
-  });
+  static ByName<Partitioner> known(
+      "partitioner", {
+                         {"default", Partitioner(&partition_default, "default", "1")},
+                         {"recompute_all", Partitioner(&partition_recompute_all, "recompute_all", "2")},
+                         {"save_all", Partitioner(&partition_save_all, "save_all", "2")},
+                     });
   return known;
 }
 
 void register_partitioner(const std::string& name, Partitioner partitioner) {
-  if (!partitioner) throw Error("register_partitioner was given no function under the name '" + name + "'; pass one");
+  if (!partitioner)
+    throw Error("register_partitioner was given no function under the name '" + name + "'; pass one");
   known_partitioners().add(name, std::move(partitioner));
 }
 

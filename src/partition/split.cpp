@@ -20,18 +20,29 @@ namespace {
 class Splitter {
  public:
   Splitter(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen)
-      : joint_(joint), graph_(joint.graph), can_(joint), chosen_(chosen), of_forward_(graph_.value_count()), is_primal_(graph_.value_count()),
-        saved_(graph_.value_count()), met_(graph_.value_count()), copied_(graph_.value_count()) {
-    for (size_t i = 0; i < joint.primals; ++i) of_forward_[size_t(graph_.inputs()[i].id)] = is_primal_[size_t(graph_.inputs()[i].id)] = true;
+      : joint_(joint),
+        graph_(joint.graph),
+        can_(joint),
+        chosen_(chosen),
+        of_forward_(graph_.value_count()),
+        is_primal_(graph_.value_count()),
+        saved_(graph_.value_count()),
+        met_(graph_.value_count()),
+        copied_(graph_.value_count()) {
+    for (size_t i = 0; i < joint.primals; ++i)
+      of_forward_[size_t(graph_.inputs()[i].id)] = is_primal_[size_t(graph_.inputs()[i].id)] = true;
     for (const Node& node : graph_.nodes())
-      if (node.phase == Phase::Forward) for_each_result(node, [&](Value v) { of_forward_[size_t(v.id)] = true; });
+      if (node.phase == Phase::Forward)
+        for_each_result(node, [&](Value v) { of_forward_[size_t(v.id)] = true; });
     for (Value v : context.must_save) saved_[size_t(v.id)] = true;
   }
 
   Partition run() {
     const auto &inputs = graph_.inputs(), &outputs = graph_.outputs();
-    const std::vector<Value> primals(inputs.begin(), inputs.begin() + int64_t(joint_.primals)), tangents(inputs.begin() + int64_t(joint_.primals), inputs.end());
-    const std::vector<Value> results(outputs.begin(), outputs.begin() + int64_t(joint_.forward_outputs)), gradients(outputs.begin() + int64_t(joint_.forward_outputs), outputs.end());
+    const std::vector<Value> primals(inputs.begin(), inputs.begin() + int64_t(joint_.primals)),
+        tangents(inputs.begin() + int64_t(joint_.primals), inputs.end());
+    const std::vector<Value> results(outputs.begin(), outputs.begin() + int64_t(joint_.forward_outputs)),
+        gradients(outputs.begin() + int64_t(joint_.forward_outputs), outputs.end());
     Partition halves;
     // With all inputs at first, so that a write of the backward to a primal is seen as one.
     halves.backward = half_of(graph_, Phase::Backward, inputs, gradients);
@@ -55,8 +66,10 @@ class Splitter {
 
   void need(Value v) {
     if (!is_run_again(v)) return;
-    if (is_to_be_saved(v)) saved_[size_t(v.id)] = true;
-    else run_again(v);
+    if (is_to_be_saved(v))
+      saved_[size_t(v.id)] = true;
+    else
+      run_again(v);
   }
 
   void run_again(Value first) {
@@ -75,8 +88,10 @@ class Splitter {
   /// Whether what a node reads that runs again is computed again too.
   bool need_inside(Value v) {
     const size_t id = size_t(v.id);
-    if (is_primal_[id]) copied_[id] = true;
-    else if (of_forward_[id] && !can_.is_seen_by_caller(v) && is_to_be_saved(v)) saved_[id] = true;
+    if (is_primal_[id])
+      copied_[id] = true;
+    else if (of_forward_[id] && !can_.is_seen_by_caller(v) && is_to_be_saved(v))
+      saved_[id] = true;
     return is_run_again_inside(v);
   }
 
@@ -95,7 +110,8 @@ class Splitter {
     return !can_.may_recompute(v) || can_.is_seen_by_caller(v) || (chosen_[size_t(v.id)] && can_.may_save(v));
   }
 
-  /// Copies are the first thing that the forward makes. To the backward they are the memory that views of the primals share.
+  /// Copies are the first thing that the forward makes. To the backward they are the memory that views of the
+  /// primals share.
   std::vector<Value> copy_primals(Partition& halves) {
     static const c10::OperatorHandle clone = find_op("aten::clone");
     std::vector<Node> copies;
@@ -109,7 +125,8 @@ class Splitter {
       const Value copy = halves.backward.add_value(meta);
       meta.storage = halves.forward.fresh_storage();
       halves.forward.add_value(meta);
-      copies.push_back(Node{clone, {primal, c10::IValue()}, {copy}, {}, Phase::Forward, first_read_of(primal)});
+      copies.push_back(
+          Node{clone, {primal, c10::IValue()}, {copy}, {}, Phase::Forward, first_read_of(primal)});
       made.push_back(copy);
       own_.emplace(primal.id, copy);
     }
@@ -133,7 +150,7 @@ class Splitter {
     std::vector<bool> left = saved_;
     auto take = [&](Value v) {
       if (left[size_t(v.id)]) found.push_back(v);
-      left[size_t(v.id)] = false;                      // a value that is both a result and a written argument is saved once
+      left[size_t(v.id)] = false;  // a value that is both a result and a written argument is saved once
     };
     for (size_t i = 0; i < joint_.primals; ++i) take(graph_.inputs()[i]);
     for (const Node& node : graph_.nodes())
@@ -158,7 +175,8 @@ class Splitter {
 
   void add_maker(Graph& backward, Value first, std::vector<bool>& added) {
     if (!is_run_again(first)) return;
-    std::vector<std::pair<Value, bool>> waiting{{first, false}};   // and whether all that it is made of has been added
+    std::vector<std::pair<Value, bool>> waiting{
+        {first, false}};  // and whether all that it is made of has been added
     while (!waiting.empty()) {
       auto [v, is_ready] = waiting.back();
       waiting.pop_back();
@@ -215,7 +233,9 @@ Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::v
 void refuse_if_forward_needs_backward(const Joint& joint) {
   const Graph& graph = joint.graph;
   if (joint.primals > graph.inputs().size() || joint.forward_outputs > graph.outputs().size())
-    throw Error("the joint graph has fewer inputs or outputs than its forward claims; set Joint::primals and Joint::forward_outputs to what the graph has");
+    throw Error(
+        "the joint graph has fewer inputs or outputs than its forward claims; set Joint::primals and "
+        "Joint::forward_outputs to what the graph has");
   std::vector<bool> late(graph.value_count());
   for (size_t i = joint.primals; i < graph.inputs().size(); ++i) late[size_t(graph.inputs()[i].id)] = true;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -226,12 +246,14 @@ void refuse_if_forward_needs_backward(const Joint& joint) {
     }
     for_each_argument(node, [&](Value v) {
       if (late[size_t(v.id)])
-        throw Error("a node of the forward reads " + graph.name(v) + ", which only the backward has; record it in the backward\n" + excerpt(graph, i));
+        throw Error("a node of the forward reads " + graph.name(v) +
+                    ", which only the backward has; record it in the backward\n" + excerpt(graph, i));
     });
   }
   for (size_t i = 0; i < joint.forward_outputs; ++i)
     if (Value v = graph.outputs()[i]; v && late[size_t(v.id)])
-      throw Error("the forward returns " + graph.name(v) + ", which only the backward has; make it an output of the backward");
+      throw Error("the forward returns " + graph.name(v) +
+                  ", which only the backward has; make it an output of the backward");
 }
 
 Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen) {

@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-/// The joint graph with a read of the generator's state before every random node of the forward that can be replayed.
-/// Such a state can be saved in place of what was drawn. States that nothing reads are dead code.
+/// The joint graph with a read of the generator's state before every random node of the forward that can be
+/// replayed. Such a state can be saved in place of what was drawn. States that nothing reads are dead code.
 Joint with_generator_states(Joint joint);
 
 /// What a backward can have of a forward besides what that saves for it.
@@ -18,8 +18,11 @@ class Recomputation {
   explicit Recomputation(const Joint& joint);
 
   /// Whether the backward can run the node that makes this value of the forward, and gets the same.
-  bool may_recompute(Value value) const { return maker_[size_t(value.id)] >= 0 && repeatable_[size_t(maker_[size_t(value.id)])]; }
-  /// Whether a saved value is in the backward what it was when it was made: the forward does not write it in place.
+  bool may_recompute(Value value) const {
+    return maker_[size_t(value.id)] >= 0 && repeatable_[size_t(maker_[size_t(value.id)])];
+  }
+  /// Whether a saved value is in the backward what it was when it was made: the forward does not write it in
+  /// place.
   bool may_save(Value value) const { return !written_[size_t(value.id)]; }
   /// Whether others than the two halves know the memory of a value: the caller may write what he gave or got.
   bool is_seen_by_caller(Value value) const;
@@ -37,7 +40,8 @@ class Recomputation {
   const Graph& graph_;
   std::vector<int32_t> maker_;
   std::vector<bool> is_constant_, is_primal_, written_, repeatable_;
-  std::unordered_set<int32_t> seen_, primals_, shared_;      ///< storages: that the caller knows, of primals, of several of them
+  std::unordered_set<int32_t> seen_, primals_,
+      shared_;  ///< storages: that the caller knows, of primals, of several of them
 };
 
 /// The halves where the backward takes what it reads of the forward from `chosen`, by the ids of values, and

@@ -9,20 +9,27 @@ namespace {
 
 class Halves {
  public:
-  Halves(const Partition& halves, const Joint& joint, const PartitionContext& context, const std::string& partitioner)
+  Halves(const Partition& halves, const Joint& joint, const PartitionContext& context,
+         const std::string& partitioner)
       : halves_(halves), joint_(joint), context_(context), partitioner_(partitioner) {}
 
   void check() const {
     const auto &inputs = joint_.graph.inputs(), &outputs = joint_.graph.outputs();
-    const auto tangents = inputs.begin() + int64_t(joint_.primals), gradients = outputs.begin() + int64_t(joint_.forward_outputs);
+    const auto tangents = inputs.begin() + int64_t(joint_.primals),
+               gradients = outputs.begin() + int64_t(joint_.forward_outputs);
     check_graph(halves_.forward, "forward");
     check_graph(halves_.backward, "backward");
-    expect(halves_.forward.inputs() == std::vector<Value>(inputs.begin(), tangents), "the forward does not take the joint's primals");
-    expect(halves_.forward.outputs() == joined({outputs.begin(), gradients}, halves_.saved), "the forward does not return the joint's forward outputs, then the saved values");
-    expect(halves_.backward.inputs() == joined(halves_.saved, {tangents, inputs.end()}), "the backward does not take the saved values, then the tangents");
-    expect(halves_.backward.outputs() == std::vector<Value>(gradients, outputs.end()), "the backward does not return the joint's gradients");
+    expect(halves_.forward.inputs() == std::vector<Value>(inputs.begin(), tangents),
+           "the forward does not take the joint's primals");
+    expect(halves_.forward.outputs() == joined({outputs.begin(), gradients}, halves_.saved),
+           "the forward does not return the joint's forward outputs, then the saved values");
+    expect(halves_.backward.inputs() == joined(halves_.saved, {tangents, inputs.end()}),
+           "the backward does not take the saved values, then the tangents");
+    expect(halves_.backward.outputs() == std::vector<Value>(gradients, outputs.end()),
+           "the backward does not return the joint's gradients");
     for (Value v : context_.must_save)
-      expect(std::find(halves_.saved.begin(), halves_.saved.end(), v) != halves_.saved.end(), "it does not save " + joint_.graph.name(v) + ", which PartitionContext::must_save names");
+      expect(std::find(halves_.saved.begin(), halves_.saved.end(), v) != halves_.saved.end(),
+             "it does not save " + joint_.graph.name(v) + ", which PartitionContext::must_save names");
   }
 
  private:
@@ -45,6 +52,9 @@ class Halves {
 
 }  // namespace
 
-void verify(const Partition& halves, const Joint& joint, const PartitionContext& context, const std::string& partitioner) { Halves(halves, joint, context, partitioner).check(); }
+void verify(const Partition& halves, const Joint& joint, const PartitionContext& context,
+            const std::string& partitioner) {
+  Halves(halves, joint, context, partitioner).check();
+}
 
 }  // namespace tandem

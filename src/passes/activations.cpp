@@ -41,7 +41,9 @@ Value elu(Formula& f, Value x) {
   return f.where(f.compare("aten::le.Scalar", x, 0), below, f.mul(x, scale));
 }
 
-Value leaky_relu(Formula& f, Value x) { return f.where(f.compare("aten::gt.Scalar", x, 0), x, f.mul(x, f.number(1))); }
+Value leaky_relu(Formula& f, Value x) {
+  return f.where(f.compare("aten::gt.Scalar", x, 0), x, f.mul(x, f.number(1)));
+}
 
 Value hardtanh(Formula& f, Value x) { return f.clamp(x, f.number(1), f.number(2)); }
 
@@ -51,10 +53,13 @@ Value hardswish(Formula& f, Value x) { return f.mul(f.mul(x, f.clamp(f.add(x, 3)
 
 Value tanh_backward(Formula& f, Value gradient, Value y) { return f.mul(gradient, f.from_one(f.mul(y, y))); }
 
-Value sigmoid_backward(Formula& f, Value gradient, Value y) { return f.mul(f.mul(gradient, f.from_one(y)), y); }
+Value sigmoid_backward(Formula& f, Value gradient, Value y) {
+  return f.mul(f.mul(gradient, f.from_one(y)), y);
+}
 
 Value threshold_backward(Formula& f, Value gradient, Value x) {
-  return f.where(f.compare("aten::le.Scalar", x, f.number(2)), f.scalar(c10::IValue(0.0), gradient), gradient);
+  return f.where(f.compare("aten::le.Scalar", x, f.number(2)), f.scalar(c10::IValue(0.0), gradient),
+                 gradient);
 }
 
 Value leaky_relu_backward(Formula& f, Value gradient, Value x) {
@@ -62,12 +67,14 @@ Value leaky_relu_backward(Formula& f, Value gradient, Value x) {
 }
 
 Value hardtanh_backward(Formula& f, Value gradient, Value x) {
-  Value outside = f.call("aten::logical_or", {f.compare("aten::le.Scalar", x, f.number(2)), f.compare("aten::ge.Scalar", x, f.number(3))});
+  Value outside = f.call("aten::logical_or", {f.compare("aten::le.Scalar", x, f.number(2)),
+                                              f.compare("aten::ge.Scalar", x, f.number(3))});
   return f.where(outside, f.scalar(c10::IValue(0.0), gradient), gradient);
 }
 
 Value hardsigmoid_backward(Formula& f, Value gradient, Value x) {
-  Value inside = f.call("aten::logical_and", {f.compare("aten::gt.Scalar", x, -3), f.compare("aten::lt.Scalar", x, 3)});
+  Value inside =
+      f.call("aten::logical_and", {f.compare("aten::gt.Scalar", x, -3), f.compare("aten::lt.Scalar", x, 3)});
   // A sixth as libtorch's kernel has it: rounded to float, for doubles too.
   return f.where(inside, f.mul(gradient, double(1.0f / 6)), f.scalar(c10::IValue(0.0), gradient));
 }
@@ -87,7 +94,8 @@ Value elu_backward(Formula& f, Value gradient, Value x) {
   double alpha = f.number(1), scale = f.number(2), input_scale = f.number(3);
   double below_factor = alpha * scale;
   Value below = f.constant(4).toBool() ? f.mul(f.mul(gradient, input_scale), f.add(x, below_factor))
-                                       : f.mul(f.mul(gradient, input_scale * below_factor), f.apply("aten::exp", f.mul(x, input_scale)));
+                                       : f.mul(f.mul(gradient, input_scale * below_factor),
+                                               f.apply("aten::exp", f.mul(x, input_scale)));
   return f.where(f.compare("aten::le.Scalar", x, 0), below, f.mul(gradient, scale));
 }
 
@@ -110,7 +118,8 @@ Value tanh_gelu_backward(Formula& f, Value gradient, Value x) {
 }
 
 Value gelu_backward(Formula& f, Value gradient, Value x) {
-  return f.constant(2).toStringRef() == "tanh" ? tanh_gelu_backward(f, gradient, x) : exact_gelu_backward(f, gradient, x);
+  return f.constant(2).toStringRef() == "tanh" ? tanh_gelu_backward(f, gradient, x)
+                                               : exact_gelu_backward(f, gradient, x);
 }
 
 }  // namespace
@@ -120,7 +129,11 @@ void add_activations(DecompositionTable& table) {
     const char* op;
     Step step;
   } rows[] = {
-      {"aten::elu", elu}, {"aten::leaky_relu", leaky_relu}, {"aten::hardtanh", hardtanh}, {"aten::hardswish", hardswish}, {"aten::hardsigmoid", hardsigmoid},
+      {"aten::elu", elu},
+      {"aten::leaky_relu", leaky_relu},
+      {"aten::hardtanh", hardtanh},
+      {"aten::hardswish", hardswish},
+      {"aten::hardsigmoid", hardsigmoid},
   };
   for (const auto& [op, step] : rows) table[op] = row(op, step);
 }
@@ -128,7 +141,7 @@ void add_activations(DecompositionTable& table) {
 void add_activation_backwards(DecompositionTable& table) {
   struct {
     const char* op;
-    size_t x;                                ///< which argument the derivative is a function of
+    size_t x;  ///< which argument the derivative is a function of
     BackwardStep step;
   } rows[] = {
       {"aten::gelu_backward", 1, gelu_backward},

@@ -21,7 +21,8 @@ std::optional<std::string> key_of(const Node& node) {
   return spelled ? std::optional(std::move(key)) : std::nullopt;
 }
 
-/// Tells which nodes may stand in for an equal one. Merging two values that leave the graph would make outputs share memory that were apart.
+/// Tells which nodes may stand in for an equal one. Merging two values that leave the graph would make
+/// outputs share memory that were apart.
 class Mergeable {
  public:
   explicit Mergeable(const Graph& graph) : graph_(graph), pinned_(graph.value_count()) {
@@ -33,9 +34,13 @@ class Mergeable {
 
   bool operator()(const Node& node) const {
     const OpFacts& op = facts(node.op);
-    if (op.random || op.side_effect || reads_generator(node.op) || is_foreign(node.op) || !node.writes.empty() || !op.written.empty()) return false;
+    if (op.random || op.side_effect || reads_generator(node.op) || is_foreign(node.op) ||
+        !node.writes.empty() || !op.written.empty())
+      return false;
     bool free = true;
-    for_each_result(node, [&](Value v) { free = free && !pinned_[v.id] && (op.view || !storages_.contains(graph_.meta(v).storage)); });
+    for_each_result(node, [&](Value v) {
+      free = free && !pinned_[v.id] && (op.view || !storages_.contains(graph_.meta(v).storage));
+    });
     return free;
   }
 
@@ -75,11 +80,12 @@ class MergedStorages {
  private:
   /// The number that a storage has after all merges so far.
   int32_t last(int32_t storage) const {
-    for (auto found = kept_.find(storage); found != kept_.end(); found = kept_.find(storage)) storage = found->second;
+    for (auto found = kept_.find(storage); found != kept_.end(); found = kept_.find(storage))
+      storage = found->second;
     return storage;
   }
 
-  std::unordered_map<int32_t, int32_t> kept_;   ///< by the number that went
+  std::unordered_map<int32_t, int32_t> kept_;  ///< by the number that went
 };
 
 }  // namespace

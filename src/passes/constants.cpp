@@ -44,8 +44,8 @@ class Folder {
   }
 
  private:
-  /// A lone factory stays: computing zeros costs less than keeping them, and what unset memory holds is different each time. One that feeds a folded node is evaluated
-  /// with it.
+  /// A lone factory stays: computing zeros costs less than keeping them, and what unset memory holds is
+  /// different each time. One that feeds a folded node is evaluated with it.
   void choose_nodes() {
     for (size_t i = 0; i < folded_.size(); ++i) {
       const Node& node = graph_.nodes()[i];
@@ -57,7 +57,9 @@ class Folder {
 
   bool may_run_now(const Node& node) const {
     const OpFacts& op = facts(node.op);
-    if (op.random || op.side_effect || reads_generator(node.op) || is_foreign(node.op) || op.data_dependent || !op.written.empty() || !node.writes.empty()) return false;
+    if (op.random || op.side_effect || reads_generator(node.op) || is_foreign(node.op) || op.data_dependent ||
+        !op.written.empty() || !node.writes.empty())
+      return false;
     bool known = true, small = true, apart = true;
     for_each_argument(node, [&](Value v) { known = known && known_[v.id]; });
     for_each_result(node, [&](Value v) {
@@ -74,7 +76,8 @@ class Folder {
     std::vector<Value> wanted;
     for (size_t i = 0; i < folded_.size(); ++i) {
       const Node& node = graph_.nodes()[i];
-      if (folded_[i]) for_each_result(node, [&](Value v) { made[v.id] = true; });
+      if (folded_[i])
+        for_each_result(node, [&](Value v) { made[v.id] = true; });
       else
         for_each_argument(node, [&](Value v) {
           if (made[v.id] && !listed[v.id]) wanted.push_back(v), listed[v.id] = true;
@@ -86,7 +89,8 @@ class Folder {
   Tensors evaluate(const std::vector<Value>& wanted) const {
     Graph constant_part = graph_;
     size_t index = 0;
-    std::erase_if(constant_part.nodes(), [&](const Node& node) { return !folded_[index++] && !may_run_now(node); });
+    std::erase_if(constant_part.nodes(),
+                  [&](const Node& node) { return !folded_[index++] && !may_run_now(node); });
     constant_part.set_inputs({});
     constant_part.set_outputs(wanted);
     return eliminate_dead_code(std::move(constant_part)).run({});
@@ -99,8 +103,8 @@ class Folder {
   }
 
   Graph graph_;
-  std::vector<bool> known_;                  ///< values that depend on constants alone
-  std::vector<bool> folded_;                 ///< nodes
+  std::vector<bool> known_;   ///< values that depend on constants alone
+  std::vector<bool> folded_;  ///< nodes
   std::unordered_set<int32_t> pinned_storages_;
 };
 

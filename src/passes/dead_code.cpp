@@ -9,7 +9,8 @@ namespace tandem {
 namespace {
 
 /// Must the node run even when nothing reads what it makes?
-bool must_run(const Graph& graph, const Node& node, const std::unordered_set<int32_t>& input_storages, const std::vector<bool>& is_input) {
+bool must_run(const Graph& graph, const Node& node, const std::unordered_set<int32_t>& input_storages,
+              const std::vector<bool>& is_input) {
   const OpFacts& op = facts(node.op);
   // A random node that is left out would shift the numbers that every later one draws.
   if (op.side_effect || draws_live(node)) return true;

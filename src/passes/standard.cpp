@@ -10,7 +10,7 @@ namespace {
 
 struct PassRegistry {
   std::mutex mutex;
-  std::array<std::vector<Pass>, 4> passes;   ///< by stage
+  std::array<std::vector<Pass>, 4> passes;  ///< by stage
 };
 
 PassRegistry& pass_registry() {
@@ -20,7 +20,8 @@ PassRegistry& pass_registry() {
 
 /// What a pass must leave alone, since callers count on positions at a graph's edges.
 void check_edges(const Graph& before, const Graph& after) {
-  if (before.inputs().size() != after.inputs().size() || before.outputs().size() != after.outputs().size()) throw Error("it changed the number of inputs or outputs; a pass must keep both");
+  if (before.inputs().size() != after.inputs().size() || before.outputs().size() != after.outputs().size())
+    throw Error("it changed the number of inputs or outputs; a pass must keep both");
 }
 
 }  // namespace
@@ -52,7 +53,8 @@ Graph run_passes(Graph graph, const std::vector<Pass>& passes) {
   return graph;
 }
 
-Graph run_standard_passes(Graph graph, const DecompositionTable& table, const std::vector<Pass>& joint_passes) {
+Graph run_standard_passes(Graph graph, const DecompositionTable& table,
+                          const std::vector<Pass>& joint_passes) {
   graph = run_passes(std::move(graph), joint_passes);
   if (!table.empty()) graph = decompose(std::move(graph), table);
   graph = remove_identities(std::move(graph));

@@ -12,11 +12,15 @@ namespace {
 
 using torch::autograd::CreationMeta;
 
-at::Tensor root_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
+at::Tensor root_of(const at::Tensor& tensor) {
+  return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
+}
 
 bool is_plain_view(const at::Tensor& tensor, const at::Tensor& base) {
-  return tensor.is_same(base) || (tensor.is_view() && at::Tensor(tensor._base()).is_same(base) &&
-                                  torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() == CreationMeta::DEFAULT);
+  return tensor.is_same(base) ||
+         (tensor.is_view() && at::Tensor(tensor._base()).is_same(base) &&
+          torch::autograd::impl::get_view_autograd_meta(tensor)->get_creation_meta() ==
+              CreationMeta::DEFAULT);
 }
 
 /// The tensor that autograd knows all of them to be views of.
@@ -36,11 +40,14 @@ at::Tensor memory_of(const Group& group, const at::Tensor& member) {
   return memory;
 }
 
-bool has_memory_for(const Group& group, const at::Tensor& member) { return member.storage().nbytes() >= size_t(group.begin + group.length) * member.itemsize(); }
+bool has_memory_for(const Group& group, const at::Tensor& member) {
+  return member.storage().nbytes() >= size_t(group.begin + group.length) * member.itemsize();
+}
 
 bool lie_in_plain_memory(at::ArrayRef<at::Tensor> members) {
   return std::all_of(members.begin(), members.end(), [&](const at::Tensor& member) {
-    return !member.requires_grad() && !member.is_inference() && member.storage().is_alias_of(members[0].storage()) && have_one_version(member, members[0]);
+    return !member.requires_grad() && !member.is_inference() &&
+           member.storage().is_alias_of(members[0].storage()) && have_one_version(member, members[0]);
   });
 }
 
@@ -57,10 +64,13 @@ void span_memory(Group& group, at::ArrayRef<at::Tensor> members) {
 Group make_group(at::ArrayRef<at::Tensor> members) {
   Group group;
   for (const at::Tensor& member : members) {
-    if (member.dtype() != members[0].dtype() || member.is_conj() || member.is_neg()) throw RunEagerly("tensors that share memory which the function writes differ in dtype");
-    group.members.push_back({0, {}, "", Dims(member.sizes()), Dims(member.strides()), member.storage_offset(), false});
+    if (member.dtype() != members[0].dtype() || member.is_conj() || member.is_neg())
+      throw RunEagerly("tensors that share memory which the function writes differ in dtype");
+    group.members.push_back(
+        {0, {}, "", Dims(member.sizes()), Dims(member.strides()), member.storage_offset(), false});
   }
-  if (auto root = common_root(members); root && root->dtype() == members[0].dtype() && !root->is_conj() && !root->is_neg()) {
+  if (auto root = common_root(members);
+      root && root->dtype() == members[0].dtype() && !root->is_conj() && !root->is_neg()) {
     group.known_to_autograd = true;
     for (size_t m = 0; m < members.size(); ++m) group.members[m].is_base = members[m].is_same(*root);
   } else if (lie_in_plain_memory(members)) {
@@ -78,14 +88,17 @@ Tensors reals_of(const std::vector<TracedInput>& inputs, const std::vector<size_
 }
 
 /// The base is larger than the members that overlap, and others may lie on it.
-std::vector<size_t> with_all_on_its_base(const std::vector<TracedInput>& inputs, std::vector<size_t> members) {
+std::vector<size_t> with_all_on_its_base(const std::vector<TracedInput>& inputs,
+                                         std::vector<size_t> members) {
   for (bool grown = true; grown;) {
     grown = false;
     const Tensors reals = reals_of(inputs, members);
     const Group group = make_group(reals);
     const at::Tensor base = group.known_to_autograd ? root_of(reals[0]) : memory_of(group, reals[0]);
     for (size_t i = 0; i < inputs.size() && !grown; ++i) {
-      if (std::find(members.begin(), members.end(), i) != members.end() || !inputs[i].real.storage().is_alias_of(base.storage())) continue;
+      if (std::find(members.begin(), members.end(), i) != members.end() ||
+          !inputs[i].real.storage().is_alias_of(base.storage()))
+        continue;
       if (surely_strangers(placement_of(base), placement_of(inputs[i].real))) continue;
       members.insert(std::lower_bound(members.begin(), members.end(), i), i);
       grown = true;
@@ -96,7 +109,9 @@ std::vector<size_t> with_all_on_its_base(const std::vector<TracedInput>& inputs,
 
 }  // namespace
 
-SharedBases::SharedBases(const std::vector<TracedInput>& inputs, const std::vector<std::vector<size_t>>& groups, const std::vector<size_t>& input_of_argument,
+SharedBases::SharedBases(const std::vector<TracedInput>& inputs,
+                         const std::vector<std::vector<size_t>>& groups,
+                         const std::vector<size_t>& input_of_argument,
                          const std::vector<std::string>& names) {
   std::vector<bool> merged(inputs.size());
   for (const std::vector<size_t>& overlapping : groups) {
@@ -117,7 +132,8 @@ Tensors SharedBases::members(const Tensors& arguments, const Tensors& captured) 
   Tensors members;
   size_t next = 0;
   for (const Group& group : groups_)
-    for (const Member& member : group.members) members.push_back(member.arguments.empty() ? captured[next++] : arguments[member.arguments[0]]);
+    for (const Member& member : group.members)
+      members.push_back(member.arguments.empty() ? captured[next++] : arguments[member.arguments[0]]);
   return members;
 }
 
@@ -127,9 +143,12 @@ std::optional<Tensors> SharedBases::bases(const Tensors& members) const {
   for (const Group& group : groups_) {
     at::ArrayRef<at::Tensor> these = left.slice(0, group.members.size());
     left = left.slice(group.members.size());
-    if (std::any_of(these.begin(), these.end(), [](const at::Tensor& t) { return !t.defined() || uncompiled_kind(t); })) return std::nullopt;
+    if (std::any_of(these.begin(), these.end(),
+                    [](const at::Tensor& t) { return !t.defined() || uncompiled_kind(t); }))
+      return std::nullopt;
     auto root = group.known_to_autograd ? common_root(these) : std::nullopt;
-    if (group.known_to_autograd ? !root : !lie_in_plain_memory(these) || !has_memory_for(group, these[0])) return std::nullopt;
+    if (group.known_to_autograd ? !root : !lie_in_plain_memory(these) || !has_memory_for(group, these[0]))
+      return std::nullopt;
     for (size_t m = 0; m < these.size(); ++m)
       if (root && these[m].is_same(*root) != group.members[m].is_base) return std::nullopt;
     bases.push_back(root ? *root : memory_of(group, these[0]));
@@ -146,18 +165,21 @@ Tensors SharedBases::arguments(const Tensors& bases, const Tensors& arguments) c
   return given;
 }
 
-std::vector<std::string> SharedBases::argument_names(const std::vector<std::string>& names, size_t arguments) const {
+std::vector<std::string> SharedBases::argument_names(const std::vector<std::string>& names,
+                                                     size_t arguments) const {
   std::vector<std::string> given;
   for (const Group& group : groups_) {
     std::string all;
     for (const Member& member : group.members) all += (all.empty() ? "" : " and ") + member.name;
     given.push_back("memory of " + all);
   }
-  for (size_t a = 0; a < arguments; ++a) given.push_back(a < names.size() ? names[a] : "argument " + std::to_string(a));
+  for (size_t a = 0; a < arguments; ++a)
+    given.push_back(a < names.size() ? names[a] : "argument " + std::to_string(a));
   return given;
 }
 
-detail::Program SharedBases::program(const detail::Program& original, const Tensors& members, std::vector<TracedMember>& seen) const {
+detail::Program SharedBases::program(const detail::Program& original, const Tensors& members,
+                                     std::vector<TracedMember>& seen) const {
   return [this, &original, &members, &seen](const Tensors& given) {
     Tracer& tracer = *Tracer::current();
     Tensors arguments(given.begin() + int64_t(groups_.size()), given.end());
@@ -170,7 +192,8 @@ detail::Program SharedBases::program(const detail::Program& original, const Tens
         if (!member.is_base) {
           at::AutoGradMode as_it_was_made(true);
           fake = given[g].as_strided(member.sizes, member.strides, member.offset);
-          seen.push_back({fake, tracer.value_of(fake), member.name, member.arguments.empty(), real.requires_grad(), g});
+          seen.push_back(
+              {fake, tracer.value_of(fake), member.name, member.arguments.empty(), real.requires_grad(), g});
         }
         for (size_t a : member.arguments) arguments[a] = fake;
         if (member.arguments.empty()) tracer.stand_for(real, fake);

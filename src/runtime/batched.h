@@ -14,7 +14,8 @@ struct Hidden {
   std::function<at::Tensor(int64_t index)> row;
 };
 
-/// Nothing where the tensor has none; for the vmap of is_grads_batched, which is another one than torch.func's.
+/// Nothing where the tensor has none; for the vmap of is_grads_batched, which is another one than
+/// torch.func's.
 std::optional<Hidden> hidden_by_legacy_vmap(const at::Tensor& tensor);
 /// Hides the first dimension.
 at::Tensor hide_from_legacy_vmap(const at::Tensor& stacked, int64_t level);
@@ -32,7 +33,8 @@ class HiddenBatch {
   Tensors join(const std::vector<Tensors>& rows) const;
 
  private:
-  HiddenBatch(const Hidden& hidden, bool is_legacy) : level_(hidden.level), size_(hidden.size), is_legacy_(is_legacy) {}
+  HiddenBatch(const Hidden& hidden, bool is_legacy)
+      : level_(hidden.level), size_(hidden.size), is_legacy_(is_legacy) {}
 
   int64_t level_, size_;
   bool is_legacy_;

@@ -6,7 +6,9 @@
 namespace tandem {
 namespace {
 
-bool is_unpaid(const Entry& entry) { return entry.eager_reason.empty() && entry.calls() < Novelty::pays_after; }
+bool is_unpaid(const Entry& entry) {
+  return entry.eager_reason.empty() && entry.calls() < Novelty::pays_after;
+}
 
 }  // namespace
 
@@ -54,7 +56,8 @@ Tensors Entries::leaves() const {
 
 size_t Entries::count_unpaid() const {
   std::shared_lock lock(mutex_);
-  const size_t unpaid = size_t(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return is_unpaid(*entry); }));
+  const size_t unpaid = size_t(
+      std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) { return is_unpaid(*entry); }));
   return unpaid + (unpaid < entries_.size() ? lost_ / 2 : lost_);
 }
 

@@ -21,16 +21,20 @@ class Entries {
 
   /// The entry whose signature such a call has, if there is one.
   FoundEntry find(const Tensors& arguments, const Watched& watched, const Modes& modes);
-  /// One that such a call would have but for which leaves have gradients, where `does_the_same(entry)`; asked once for each way in which they have.
+  /// One that such a call would have but for which leaves have gradients, where `does_the_same(entry)`; asked
+  /// once for each way in which they have.
   template <class Same>
-  FoundEntry find_with_other_gradients(const Tensors& arguments, const Watched& watched, const Modes& modes, const Same& does_the_same);
+  FoundEntry find_with_other_gradients(const Tensors& arguments, const Watched& watched, const Modes& modes,
+                                       const Same& does_the_same);
   /// The one that was used last; null where there is none.
   std::shared_ptr<Entry> last() const;
   /// What the entries captured that gathers gradients.
   Tensors leaves() const;
-  /// How many were compiled and hardly called since. Those that died so count as long as no other one has paid since.
+  /// How many were compiled and hardly called since. Those that died so count as long as no other one has
+  /// paid since.
   size_t count_unpaid() const;
-  /// Adds one, drops `replaced` and those whose captures are gone, and the least recently used of too many; says whether there were.
+  /// Adds one, drops `replaced` and those whose captures are gone, and the least recently used of too many;
+  /// says whether there were.
   bool keep(std::shared_ptr<Entry> entry, const std::shared_ptr<Entry>& replaced);
   void clear();
 
@@ -46,14 +50,17 @@ class Entries {
   mutable std::shared_mutex mutex_;
   std::vector<std::shared_ptr<Entry>> entries_;
   std::atomic<bool> promote_ = false;
-  size_t lost_ = 0;                          ///< that died before they paid
+  size_t lost_ = 0;  ///< that died before they paid
 };
 
 template <class Same>
-FoundEntry Entries::find_with_other_gradients(const Tensors& arguments, const Watched& watched, const Modes& modes, const Same& does_the_same) {
+FoundEntry Entries::find_with_other_gradients(const Tensors& arguments, const Watched& watched,
+                                              const Modes& modes, const Same& does_the_same) {
   for (const auto& entry : all()) {
     auto reached = entry->reach(arguments);
-    if (!reached || !entry->reason_to_run_as_it_is().empty() || !entry->signature.matches_but_for_gradients(arguments, *reached, watched, modes)) continue;
+    if (!reached || !entry->reason_to_run_as_it_is().empty() ||
+        !entry->signature.matches_but_for_gradients(arguments, *reached, watched, modes))
+      continue;
     if (!does_the_same(*entry)) return {};
     accept_gradients(*entry, *reached, watched);
     return {entry, std::move(*reached)};

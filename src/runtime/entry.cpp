@@ -13,7 +13,8 @@ namespace tandem {
 namespace {
 
 /// Storages of `values` that belong to none of `owned`, each counted once.
-int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values, const std::vector<Value>& owned) {
+int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values,
+                       const std::vector<Value>& owned) {
   std::set<int32_t> left_out;
   for (Value v : owned)
     if (v) left_out.insert(graph.meta(v).storage);
@@ -32,7 +33,9 @@ int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values, con
 }  // namespace
 
 Entry::Entry(const CompileRequest& request, const Tensors& arguments)
-    : compilation_(request.options, request.function, request.signature), function_(request.function), remembered_(compilation_.options) {
+    : compilation_(request.options, request.function, request.signature),
+      function_(request.function),
+      remembered_(compilation_.options) {
   compilation_.added = [this](const char* what, size_t order, double seconds) {
     tell_backward(what, order, seconds);
     remember();
@@ -44,7 +47,8 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments)
   if (eager_reason.empty()) {
     try {
       compile_for(request, arguments);
-      if (!captures_are_alive()) throw RunEagerly("a tensor that the function captured was gone when its trace ended");
+      if (!captures_are_alive())
+        throw RunEagerly("a tensor that the function captured was gone when its trace ended");
     } catch (const CannotRun&) {
       throw;
     } catch (const UnsupportedError& reason) {
@@ -53,7 +57,9 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments)
       gets_second_chance = !request.is_second_chance && dynamic_cast<const KeepsState*>(&reason);
     }
   }
-  if (!eager_reason.empty() && compilation_.options.must_compile) throw UnsupportedError(compilation_.options.name + (compilation_.options.name.empty() ? "" : ": ") + eager_reason);
+  if (!eager_reason.empty() && compilation_.options.must_compile)
+    throw UnsupportedError(compilation_.options.name + (compilation_.options.name.empty() ? "" : ": ") +
+                           eager_reason);
   if (!eager_reason.empty()) {
     log("compile", compilation_.options.name + ": runs as it is: " + eager_reason);
     remembered_.bypass_silently("it runs as it is: " + eager_reason);
@@ -63,7 +69,9 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments)
     reads_offsets_ = true;
   }
   names.clear();
-  for (size_t a = 0; a < arguments.size(); ++a) names.push_back(a < request.argument_names.size() ? request.argument_names[a] : "argument " + std::to_string(a));
+  for (size_t a = 0; a < arguments.size(); ++a)
+    names.push_back(a < request.argument_names.size() ? request.argument_names[a]
+                                                      : "argument " + std::to_string(a));
   names.insert(names.end(), input_names_.end() - int64_t(compilation_.captures.size()), input_names_.end());
   signature = Signature(arguments, reach(arguments).value_or(Tensors()), request.watched, reads_offsets_,
                         Modes::now(!is_interpreted(compilation_.options)));
@@ -71,7 +79,8 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments)
   if (!request.only_key) tell_compiled(seconds);
 }
 
-/// Only the trace tells what is written; where inputs overlap there, the program is traced again as a function of what they are views of.
+/// Only the trace tells what is written; where inputs overlap there, the program is traced again as a
+/// function of what they are views of.
 void Entry::compile_for(const CompileRequest& request, const Tensors& arguments) {
   try {
     return trace_and_plan(request, arguments);
@@ -79,21 +88,28 @@ void Entry::compile_for(const CompileRequest& request, const Tensors& arguments)
     merge_overlapping(overlap);
   }
   const Tensors members = bases_->members(arguments, *alive(captured_members_));
-  const std::vector<std::string> given_names = bases_->argument_names(request.argument_names, arguments.size());
+  const std::vector<std::string> given_names =
+      bases_->argument_names(request.argument_names, arguments.size());
   const auto bases = bases_->bases(members);
-  if (!bases) throw RunEagerly("tensors that share memory which the function writes are views of nothing in common");
+  if (!bases)
+    throw RunEagerly("tensors that share memory which the function writes are views of nothing in common");
   const detail::Program program = bases_->program(request.program, members, members_);
   Tensors leaves = request.leaves;
   for (const at::Tensor& member : members)
     if (member.defined() && member.requires_grad() && member.is_leaf()) leaves.push_back(member);
   try {
-    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, leaves, request.function, request.signature, request.only_key, request.runs, request.is_second_chance, request.says_where}, bases_->arguments(*bases, arguments));
+    trace_and_plan({program, request.options, given_names, request.name_capture, request.watched, leaves,
+                    request.function, request.signature, request.only_key, request.runs,
+                    request.is_second_chance, request.says_where},
+                   bases_->arguments(*bases, arguments));
   } catch (const c10::Error& error) {
     // The program itself ran without, a moment ago.
-    throw RunEagerly(std::string("it cannot be traced as a function of what its inputs are views of: ") + error.what_without_backtrace());
+    throw RunEagerly(std::string("it cannot be traced as a function of what its inputs are views of: ") +
+                     error.what_without_backtrace());
   }
   for (const Group& group : bases_->groups())
-    if (!group.known_to_autograd && plan().contract.inputs[size_t(&group - bases_->groups().data())].write_recorded)
+    if (!group.known_to_autograd &&
+        plan().contract.inputs[size_t(&group - bases_->groups().data())].write_recorded)
       throw RunEagerly("autograd sees writes to memory that inputs share without its knowledge");
   reads_offsets_ = true;
 }
@@ -109,7 +125,9 @@ void Entry::merge_overlapping(const OverlappingWrites& overlap) {
 void Entry::trace_and_plan(const CompileRequest& request, const Tensors& arguments) {
   {
     Stopwatch watch(compilation_.times.trace);
-    compilation_.traced = trace_forward(request.program, arguments, {compilation_.options.record_locations || request.says_where, bases_ ? &members_ : nullptr, request.leaves});
+    compilation_.traced = trace_forward(request.program, arguments,
+                                        {compilation_.options.record_locations || request.says_where,
+                                         bases_ ? &members_ : nullptr, request.leaves});
     compilation_.traced.members = std::move(members_);
   }
   if (!compilation_.traced.kept.empty()) hand_over_kept(request);
@@ -117,10 +135,12 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   for (const TracedInput& input : compilation_.traced.tracer->inputs())
     if (input.also_captured) throw RunEagerly("an argument is also captured by the function");
   if (!captured_members_.empty() && has_own_code(compilation_.traced))
-    throw RunEagerly("custom functions or hooks may read a captured tensor that shares memory which the function writes");
+    throw RunEagerly(
+        "custom functions or hooks may read a captured tensor that shares memory which the function writes");
   plan_traced(request, arguments);
   structure = compilation_.traced.structure;
-  for (const InputRole& input : plan().contract.inputs) changes_metadata = changes_metadata || input.metadata_written;
+  for (const InputRole& input : plan().contract.inputs)
+    changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan().tangent_sources.empty() && !plan().gradient_inputs.empty();
   if (request.only_key) return remembered_.look_up(compilation_.traced, plan(), compilation_.options);
   observe(compilation_.toolchain.sight("trace"), compilation_.traced.tracer->graph());
@@ -133,13 +153,16 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   compilation_.traced.tracer->release_real_tensors();
 }
 
-/// Compiled code would not make it anew. The program has run once for this call already, so its record is run rather than the program once more.
+/// Compiled code would not make it anew. The program has run once for this call already, so its record is run
+/// rather than the program once more.
 void Entry::hand_over_kept(const CompileRequest& request) {
   const std::string reason = "it keeps " + describe_kept(compilation_.traced) + ", beyond the call";
   const bool may_run = request.runs && !compilation_.options.must_compile;
   try {
-    if (may_run && can_be_replayed(compilation_.traced)) replayed = detail::Returned{replay(compilation_.traced), compilation_.traced.structure};
-    else give_data(*compilation_.traced.tracer, compilation_.traced.kept);
+    if (may_run && can_be_replayed(compilation_.traced))
+      replayed = detail::Returned{replay(compilation_.traced), compilation_.traced.structure};
+    else
+      give_data(*compilation_.traced.tracer, compilation_.traced.kept);
   } catch (...) {
     give_data(*compilation_.traced.tracer, compilation_.traced.kept);
     throw;
@@ -161,7 +184,8 @@ void Entry::differentiate_and_compile() {
   if (trains) {
     joint = differentiate_first(compilation_, backward_error_);
     // Eager reads it when the backward runs, and it may be another one by then.
-    if (!joint && !backward_error_) throw RunEagerly("its backward reads a captured tensor that its forward does not");
+    if (!joint && !backward_error_)
+      throw RunEagerly("its backward reads a captured tensor that its forward does not");
     if (backward_error_) remembered_.bypass_silently("libtorch refuses its backward");
   }
   if (!joint) joint = make_inference_graph(compilation_.traced, plan());
@@ -178,7 +202,8 @@ void Entry::differentiate_and_compile() {
 void Entry::plan_traced(const CompileRequest& request, const Tensors& arguments) {
   read_inputs(arguments);
   name_inputs(request);
-  compilation_.plan = plan_calls(compilation_.traced, input_names_, compilation_.options.keep_input_mutations);
+  compilation_.plan =
+      plan_calls(compilation_.traced, input_names_, compilation_.options.keep_input_mutations);
   mark_static_arguments();
   compilation_.pieces = find_pieces(compilation_.traced, plan());
 }
@@ -194,7 +219,8 @@ void Entry::note_halves() {
   saved_count = first_->saved_count();
   const Graph& graph = first_->record().halves.forward;
   std::vector<Value> owned(graph.inputs());
-  owned.insert(owned.end(), graph.outputs().begin(), graph.outputs().begin() + int64_t(first_->record().returned));
+  owned.insert(owned.end(), graph.outputs().begin(),
+               graph.outputs().begin() + int64_t(first_->record().returned));
   saved_bytes_ = distinct_bytes(graph, first_->record().halves.saved, owned);
 }
 
@@ -215,7 +241,8 @@ Explanation Entry::explain() {
   e.key = remembered_.fingerprint().key;
   e.cache_state = remembered_.state();
   e.bypass_reason = remembered_.reason();
-  for (const cache::Component& component : remembered_.fingerprint().components) e.key_components.push_back(component.name + ": " + component.hash);
+  for (const cache::Component& component : remembered_.fingerprint().components)
+    e.key_components.push_back(component.name + ": " + component.hash);
   e.saved_bytes = saved_bytes_;
   e.eager_saved_bytes = eager_saved_bytes_;
   e.nodes_recorded = nodes_recorded_;

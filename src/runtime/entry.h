@@ -1,4 +1,5 @@
-/// One signature of a compiled function: its traced graph, its compiled halves, and how a call is wrapped around them.
+/// One signature of a compiled function: its traced graph, its compiled halves, and how a call is wrapped
+/// around them.
 #pragma once
 
 #include <tandem/compiled.h>
@@ -32,12 +33,13 @@ struct CompileRequest {
   const std::vector<std::string>& argument_names;
   const detail::Namer& name_capture;
   const Watched& watched;
-  const Tensors& leaves;                     ///< that calls before this one reached
-  size_t function = 0, signature = 0;        ///< their numbers
-  bool only_key = false;                     ///< the entry is not called: it is made for its fingerprint
-  bool runs = false;                         ///< a call waits for results
-  bool is_second_chance = false;             ///< what the program keeps of this trace, it keeps of every one
-  bool says_where = false;                   ///< of such a trace: looks for the lines that it comes from, which takes time
+  const Tensors& leaves;               ///< that calls before this one reached
+  size_t function = 0, signature = 0;  ///< their numbers
+  bool only_key = false;               ///< the entry is not called: it is made for its fingerprint
+  bool runs = false;                   ///< a call waits for results
+  bool is_second_chance = false;       ///< what the program keeps of this trace, it keeps of every one
+  /// of such a trace: looks for the lines that it comes from, which takes time
+  bool says_where = false;
 };
 
 class Entry {
@@ -46,15 +48,18 @@ class Entry {
   Entry(const CompileRequest& request, const Tensors& arguments);
 
   Signature signature;
-  /// What a call with these arguments reaches besides them: captured tensors, and bases of inputs that share memory. Captures are held weakly, so that one
-  /// which the program replaced dies; nothing when one did, or when the arguments have no such bases.
+  /// What a call with these arguments reaches besides them: captured tensors, and bases of inputs that share
+  /// memory. Captures are held weakly, so that one which the program replaced dies; nothing when one did, or
+  /// when the arguments have no such bases.
   std::optional<Tensors> reach(const Tensors& arguments) const;
   bool captures_are_alive() const;
-  std::vector<std::string> names;            ///< of arguments, then what they reach
-  std::string eager_reason;                  ///< set: calls run the program as it is
-  bool gets_second_chance = false;           ///< for a reason that may be gone at the next call
-  std::optional<detail::Returned> replayed;  ///< what the call returns that this was made for, where the record was run for it
-  bool looks_at_data = false;                ///< for the reason that the program itself reads values or makes sizes of them
+  std::vector<std::string> names;   ///< of arguments, then what they reach
+  std::string eager_reason;         ///< set: calls run the program as it is
+  bool gets_second_chance = false;  ///< for a reason that may be gone at the next call
+  /// what the call returns that this was made for, where the record was run for it
+  std::optional<detail::Returned> replayed;
+  /// for the reason that the program itself reads values or makes sizes of them
+  bool looks_at_data = false;
 
   const Plan& plan() const { return compilation_.plan; }
   const Pieces& pieces() const { return compilation_.pieces; }
@@ -63,8 +68,8 @@ class Entry {
   std::shared_ptr<Executable> forward;
   std::vector<std::unique_ptr<Wrapper>> wrappers;
   std::shared_ptr<const void> structure;
-  bool changes_metadata = false;             ///< of some input
-  bool trains = false;                       ///< outputs get a gradient through the compiled node
+  bool changes_metadata = false;  ///< of some input
+  bool trains = false;            ///< outputs get a gradient through the compiled node
 
   size_t saved_count = 0;
 
@@ -83,17 +88,21 @@ class Entry {
   /// Counts a call; says whether it is one that checks the promise.
   bool is_watched_call();
   size_t calls() const { return calls_; }
-  /// Whether what the program does to real tensors can be compared with the record, operator by operator, and gives the bits that compiled code gives.
+  /// Whether what the program does to real tensors can be compared with the record, operator by operator, and
+  /// gives the bits that compiled code gives.
   bool can_be_followed(const Tensors& inputs) const;
   /// A copy of what was recorded of the program, and the values that it returned.
   Graph record();
   std::vector<Value> recorded_outputs() const;
   /// What is another now when the program is traced again; empty when it is the same.
-  std::string difference_from(const detail::Program& program, const Tensors& arguments, const Tensors& leaves = {});
+  std::string difference_from(const detail::Program& program, const Tensors& arguments,
+                              const Tensors& leaves = {});
   /// From now on calls run the program as it is.
   void give_up(const std::string& reason);
   /// Why they do; empty when they do not.
-  const std::string& reason_to_run_as_it_is() const { return is_broken_.load(std::memory_order_acquire) ? broken_promise_ : eager_reason; }
+  const std::string& reason_to_run_as_it_is() const {
+    return is_broken_.load(std::memory_order_acquire) ? broken_promise_ : eager_reason;
+  }
   /// What its graphs and fakes take, by the number of operators: some 5 kB each, measured on models.
   size_t approximate_bytes() const { return nodes_recorded_ * 5000; }
   /// Captured tensors in which gradients gather.
@@ -118,7 +127,8 @@ class Entry {
   /// Takes what was found; throws Error when it does not fit the call.
   void restore(cache::Found& found);
   std::string misfit(const cache::StoredEntry& entry) const;
-  /// Tells the cache what there is by now, once it can be called and differentiated; held by whoever compiles.
+  /// Tells the cache what there is by now, once it can be called and differentiated; held by whoever
+  /// compiles.
   void remember();
   void describe(cache::StoredEntry& entry) const;
 
@@ -128,10 +138,11 @@ class Entry {
 
   Compilation compilation_;
   const size_t function_;
-  std::vector<Capture> captured_members_;    ///< those of `bases_`
+  std::vector<Capture> captured_members_;  ///< those of `bases_`
   std::optional<SharedBases> bases_;
-  std::vector<TracedMember> members_;        ///< while the program is traced
-  std::vector<size_t> input_of_argument_;    ///< which graph input each argument of the graph is; size_t(-1) for undefined ones
+  std::vector<TracedMember> members_;  ///< while the program is traced
+  /// which graph input each argument of the graph is; size_t(-1) for undefined ones
+  std::vector<size_t> input_of_argument_;
   std::vector<std::string> input_names_;
   bool reads_offsets_ = false;
   Remembered remembered_;

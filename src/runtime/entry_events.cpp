@@ -11,7 +11,8 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 
 Json described(const cache::Components& components) {
   Json all = Json::object();
-  for (const cache::Component& component : components) all[component.name] = {{"hash", component.hash}, {"text", component.text}};
+  for (const cache::Component& component : components)
+    all[component.name] = {{"hash", component.hash}, {"text", component.text}};
   return all;
 }
 
@@ -32,7 +33,9 @@ void Entry::tell_compiled(double seconds) const {
                  {"unexpected", remembered_.is_unexpected()},
                  {"eager_reason", text_or_null(eager_reason)},
                  {"backend", compilation_.options.backend},
-                 {"mode", !eager_reason.empty() ? "eager" : trains ? "training" : "inference"},
+                 {"mode", !eager_reason.empty() ? "eager"
+                          : trains              ? "training"
+                                                : "inference"},
                  {"wrappers", used},
                  {"seconds", seconds},
                  {"trace_s", compilation_.times.trace - (hit ? 0 : compilation_.times.joint)},
@@ -55,7 +58,12 @@ void Entry::tell_compiled(double seconds) const {
 
 void Entry::tell_backward(const char* what, size_t order, double seconds) const {
   if (!writes_events()) return;
-  write_event(what, {{"name", compilation_.options.name}, {"graph", function_}, {"key", text_or_null(remembered_.fingerprint().key)}, {"backend", compilation_.options.backend}, {"order", order}, {"seconds", seconds}});
+  write_event(what, {{"name", compilation_.options.name},
+                     {"graph", function_},
+                     {"key", text_or_null(remembered_.fingerprint().key)},
+                     {"backend", compilation_.options.backend},
+                     {"order", order},
+                     {"seconds", seconds}});
 }
 
 }  // namespace tandem

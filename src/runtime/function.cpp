@@ -1,8 +1,6 @@
 // A program with its compiled signatures: the way of one call.
 #include <tandem/compiled.h>
 
-#include <ATen/autocast_mode.h>
-
 #include <atomic>
 #include <mutex>
 
@@ -20,10 +18,17 @@ namespace detail {
 class Function {
  public:
   Function(Program program, Options options, std::vector<std::string> argument_names, Namer name_capture)
-      : program_(std::move(program)), options_(std::move(options)), argument_names_(std::move(argument_names)), name_capture_(std::move(name_capture)), id_(next_id++), entries_(options_.max_signatures) {
+      : program_(std::move(program)),
+        options_(std::move(options)),
+        argument_names_(std::move(argument_names)),
+        name_capture_(std::move(name_capture)),
+        id_(next_id++),
+        entries_(options_.max_signatures) {
     if (!program_) throw Error("compile was given an empty function");
-    if (options_.cudagraphs) throw UnsupportedError("Options::cudagraphs is not available in this version; leave it false");
-    if (options_.memory_budget < 0 || options_.memory_budget > 1) throw Error("Options::memory_budget must lie between 0 and 1");
+    if (options_.cudagraphs)
+      throw UnsupportedError("Options::cudagraphs is not available in this version; leave it false");
+    if (options_.memory_budget < 0 || options_.memory_budget > 1)
+      throw Error("Options::memory_budget must lie between 0 and 1");
     if (!options_.random.empty() && options_.random != "libtorch" && options_.random != "counter")
       throw Error("Options::random must be libtorch, counter or empty, not '" + options_.random + "'");
     if (options_.max_signatures == 0) throw Error("Options::max_signatures must be at least 1");
@@ -34,14 +39,18 @@ class Function {
   }
 
   Returned call(const Tensors& arguments) {
-    // Inside another trace, or a run that is compared with one, a compiled function is the function that it was made of.
+    // Inside another trace, or a run that is compared with one, a compiled function is the function that it
+    // was made of.
     if (Tracer::current() || Watcher::current()) return program_(arguments);
     Found found = find_or_compile(arguments, /*runs=*/true);
     if (found.replayed) return std::move(*found.replayed);
     if (!found.entry) return run_uncompiled("its calls keep changing: " + last_change(), false, arguments);
-    if (const std::string& reason = found.entry->reason_to_run_as_it_is(); !reason.empty()) return run_uncompiled(reason, found.entry->looks_at_data, arguments);
+    if (const std::string& reason = found.entry->reason_to_run_as_it_is(); !reason.empty())
+      return run_uncompiled(reason, found.entry->looks_at_data, arguments);
     if (options_.debug_asserts)
-      if (const std::string difference = found.entry->difference_from(program_, arguments); !difference.empty()) throw Error(difference);
+      if (const std::string difference = found.entry->difference_from(program_, arguments);
+          !difference.empty())
+        throw Error(difference);
     if (found.entry->is_watched_call()) return watch(std::move(found), arguments);
     return run(std::move(found), arguments);
   }
@@ -56,8 +65,18 @@ class Function {
     refuse_fakes(arguments);
     Options options = options_;
     options.cache.enabled = false;
-    const Entry entry(CompileRequest{program_, options, argument_names_, name_capture_, watch_modules(options_.watch), {}, id_, 0, /*only_key=*/true}, arguments);
-    if (!entry.eager_reason.empty()) throw CacheError("this call has no key, since it runs as it is: " + entry.eager_reason);
+    const Entry entry(CompileRequest{program_,
+                                     options,
+                                     argument_names_,
+                                     name_capture_,
+                                     watch_modules(options_.watch),
+                                     {},
+                                     id_,
+                                     0,
+                                     /*only_key=*/true},
+                      arguments);
+    if (!entry.eager_reason.empty())
+      throw CacheError("this call has no key, since it runs as it is: " + entry.eager_reason);
     const Fingerprint& print = entry.fingerprint();
     if (!print.obstacle.empty()) throw CacheError("this call has no key: " + print.obstacle);
     return print.key;
@@ -67,17 +86,20 @@ class Function {
 
  private:
   struct Found : FoundEntry {
-    std::optional<Returned> replayed = {};   ///< the results, where the call has happened already
+    std::optional<Returned> replayed = {};  ///< the results, where the call has happened already
   };
 
   Returned run_uncompiled(const std::string& reason, bool looks_at_data, const Tensors& arguments) {
     count("ran_uncompiled");
     constexpr size_t many = 8;
-    if (looks_at_data || ++uncompiled_calls_ == many) warn_once("runs as it is: " + reason + (looks_at_data ? "" : "; Options::must_compile makes this an error"));
+    if (looks_at_data || ++uncompiled_calls_ == many)
+      warn_once("runs as it is: " + reason +
+                (looks_at_data ? "" : "; Options::must_compile makes this an error"));
     return program_(arguments);
   }
 
-  /// The original runs and is compared with the record, so the results are right whatever comes of it; where compiled code gives other bits the program is traced again instead.
+  /// The original runs and is compared with the record, so the results are right whatever comes of it; where
+  /// compiled code gives other bits the program is traced again instead.
   Returned watch(Found found, const Tensors& arguments) {
     Entry& entry = *found.entry;
     Tensors inputs = entry.gather_inputs(arguments, found.reached);
@@ -90,10 +112,12 @@ class Function {
     const Graph record = entry.record();
     Watcher watcher(record, std::move(inputs));
     Returned returned;
-    watcher.watch([&] {
-      returned = program_(arguments);
-      return returned.tensors;
-    }, entry.recorded_outputs());
+    watcher.watch(
+        [&] {
+          returned = program_(arguments);
+          return returned.tensors;
+        },
+        entry.recorded_outputs());
     if (!watcher.difference().empty()) break_promise(entry, watcher.difference());
     return returned;
   }
@@ -101,8 +125,10 @@ class Function {
   void break_promise(Entry& entry, const std::string& difference) {
     count("promise_broken");
     entry.give_up("it did something else than when it was traced: " + difference);
-    warn(shown_name() + ": runs as it is from now on, since it did something else than when it was traced, though nothing changed that could be seen: " + difference +
-         ". What changes must be an argument, or belong to a module in Options::watch.");
+    warn(shown_name() +
+         ": runs as it is from now on, since it did something else than when it was traced, though nothing "
+         "changed that could be seen: " +
+         difference + ". What changes must be an argument, or belong to a module in Options::watch.");
   }
 
   void warn_once(const std::string& what) {
@@ -110,52 +136,44 @@ class Function {
   }
 
   static Returned run(Found found, const Tensors& arguments) {
-    RunningCall call;
-    call.inputs = found.entry->gather_inputs(arguments, std::move(found.reached));
-    call.entry = std::move(found.entry);
-    {
-      c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      call.results = call.entry->forward->run(graph_inputs(call));
-    }
-    const size_t returned = call.entry->plan().returned.size();
-    if (call.results.size() != returned + call.entry->saved_count)
-      throw Error("the compiled forward returned " + std::to_string(call.results.size()) + " tensors instead of " +
-                  std::to_string(returned + call.entry->saved_count));
-    call.saved.assign(std::make_move_iterator(call.results.begin() + int64_t(returned)), std::make_move_iterator(call.results.end()));
-    call.results.resize(returned);
-    for (const auto& wrapper : call.entry->wrappers) wrapper->after(call);
-    return {std::move(call.outputs), call.entry->structure};
-  }
-
-  /// What the backward reads of an input keeps its sizes and strides, even where the caller's tensor is about to change them.
-  static Tensors graph_inputs(const RunningCall& call) {
-    Tensors inputs(call.inputs.begin(), call.inputs.begin() + int64_t(call.entry->graph_inputs()));
-    if (call.entry->changes_metadata)
-      for (size_t i = 0; i < inputs.size(); ++i)
-        if (call.entry->plan().contract.inputs[i].metadata_written) inputs[i] = inputs[i].detach();
-    return inputs;
+    Tensors inputs = found.entry->gather_inputs(arguments, std::move(found.reached));
+    return run_compiled(std::move(found.entry), std::move(inputs));
   }
 
   Found find_or_compile(const Tensors& arguments, bool runs) {
     const Modes modes = Modes::now(!is_interpreted_);
     const Watched watched = watch_modules(options_.watch);
-    if (FoundEntry found = entries_.find(arguments, watched, modes); found.entry && !found.entry->gets_second_chance) return {std::move(found)};
+    if (FoundEntry found = entries_.find(arguments, watched, modes);
+        found.entry && !found.entry->gets_second_chance)
+      return {std::move(found)};
     std::lock_guard compiling(compile_mutex_);
     FoundEntry found = entries_.find(arguments, watched, modes);
     if (found.entry && !found.entry->gets_second_chance) return {std::move(found)};
     if (!found.entry) {
-      auto does_the_same = [&](Entry& entry) { return entry.difference_from(program_, arguments, known_leaves()).empty(); };
-      if (FoundEntry other = entries_.find_with_other_gradients(arguments, watched, modes, does_the_same); other.entry) return {std::move(other)};
+      auto does_the_same = [&](Entry& entry) {
+        return entry.difference_from(program_, arguments, known_leaves()).empty();
+      };
+      if (FoundEntry other = entries_.find_with_other_gradients(arguments, watched, modes, does_the_same);
+          other.entry)
+        return {std::move(other)};
     }
     refuse_fakes(arguments);
     say_what_changed(arguments, watched);
-    if (runs && !found.entry && !options_.must_compile && !novelty_.is_worth_compiling(Signature::hash_of(arguments, watched, modes), entries_.count_unpaid())) return {};
+    if (runs && !found.entry && !options_.must_compile &&
+        !novelty_.is_worth_compiling(Signature::hash_of(arguments, watched, modes), entries_.count_unpaid()))
+      return {};
     const Tensors leaves = known_leaves();
-    auto entry = std::make_shared<Entry>(CompileRequest{program_, options_, argument_names_, name_capture_, watched, leaves, id_, signatures_++, false, runs, found.entry != nullptr, found.entry && !std::exchange(has_said_where_, true)}, arguments);
+    auto entry = std::make_shared<Entry>(
+        CompileRequest{program_, options_, argument_names_, name_capture_, watched, leaves, id_,
+                       signatures_++, false, runs, found.entry != nullptr,
+                       found.entry && !std::exchange(has_said_where_, true)},
+        arguments);
     auto replayed = std::exchange(entry->replayed, std::nullopt);
     if (entries_.keep(entry, found.entry)) warn_of_evictions();
     auto reached = entry->reach(arguments);
-    if (!reached) throw Error(shown_name() + ": a tensor that the function captured was gone before its first call; keep it alive");
+    if (!reached)
+      throw Error(shown_name() +
+                  ": a tensor that the function captured was gone before its first call; keep it alive");
     return {{std::move(entry), std::move(*reached)}, std::move(replayed)};
   }
 
@@ -169,21 +187,23 @@ class Function {
 
   void warn_of_evictions() {
     if (!std::exchange(warned_, true))
-      warn(shown_name() + ": more than " + std::to_string(options_.max_signatures) + " signatures, or than " + std::to_string(Entries::most_bytes >> 20) +
+      warn(shown_name() + ": more than " + std::to_string(options_.max_signatures) + " signatures, or than " +
+           std::to_string(Entries::most_bytes >> 20) +
            " MiB of them; the least recently used are dropped. What keeps changing: " + last_change());
   }
 
   static void refuse_fakes(const Tensors& arguments) {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].defined() && as_fake(arguments[i]))
-        throw Error("argument " + std::to_string(i) + " is a tensor from inside a traced function, kept beyond the trace; it has no data");
+        throw Error("argument " + std::to_string(i) +
+                    " is a tensor from inside a traced function, kept beyond the trace; it has no data");
   }
 
   void say_what_changed(const Tensors& arguments, const Watched& watched) {
     const std::shared_ptr<Entry> last = entries_.last();
     if (!last) return;
     auto reached = last->reach(arguments);
-    std::string change = reached                      ? last->signature.difference(arguments, *reached, watched, last->names)
+    std::string change = reached ? last->signature.difference(arguments, *reached, watched, last->names)
                          : last->captures_are_alive() ? "other tensors share memory than before"
                                                       : "a captured tensor was replaced";
     if (logs("signature")) log("signature", shown_name() + ": traced again: " + change);
@@ -196,7 +216,9 @@ class Function {
     return last_change_;
   }
 
-  std::string shown_name() const { return options_.name.empty() ? "function " + std::to_string(id_) : options_.name; }
+  std::string shown_name() const {
+    return options_.name.empty() ? "function " + std::to_string(id_) : options_.name;
+  }
 
   static inline std::atomic<size_t> next_id = 0;
   Program program_;
@@ -205,11 +227,12 @@ class Function {
   std::vector<std::string> argument_names_;
   Namer name_capture_;
   size_t id_;
-  size_t signatures_ = 0;                                ///< that were traced so far; used while compile_mutex_ is held
+  /// that were traced so far; used while compile_mutex_ is held
+  size_t signatures_ = 0;
   std::mutex compile_mutex_;
   Entries entries_;
-  Novelty novelty_;                                      ///< used while compile_mutex_ is held
-  bool has_said_where_ = false;                          ///< where the first tensor that it keeps was made
+  Novelty novelty_;              ///< used while compile_mutex_ is held
+  bool has_said_where_ = false;  ///< where the first tensor that it keeps was made
   bool warned_ = false;
   std::atomic<bool> warned_uncompiled_ = false;
   std::atomic<size_t> uncompiled_calls_ = 0;
@@ -224,8 +247,10 @@ std::vector<std::weak_ptr<Function>> functions;
 
 }  // namespace
 
-std::shared_ptr<Function> make_function(Program program, Options options, std::vector<std::string> argument_names, Namer name_capture) {
-  auto function = std::make_shared<Function>(std::move(program), std::move(options), std::move(argument_names), std::move(name_capture));
+std::shared_ptr<Function> make_function(Program program, Options options,
+                                        std::vector<std::string> argument_names, Namer name_capture) {
+  auto function = std::make_shared<Function>(std::move(program), std::move(options),
+                                             std::move(argument_names), std::move(name_capture));
   std::lock_guard lock(functions_mutex);
   std::erase_if(functions, [](const auto& old) { return old.expired(); });
   functions.push_back(function);
@@ -239,9 +264,11 @@ std::string key(const Function& function, const Tensors& inputs) { return functi
 }  // namespace detail
 
 Compiled::Compiled(Callable callable, Options options)
-    : function_(detail::make_function(
-          callable ? detail::Program([callable](const Tensors& inputs) { return detail::Returned{callable(inputs), nullptr}; }) : detail::Program(),
-          std::move(options))) {}
+    : function_(detail::make_function(callable ? detail::Program([callable](const Tensors& inputs) {
+                                        return detail::Returned{callable(inputs), nullptr};
+                                      })
+                                               : detail::Program(),
+                                      std::move(options))) {}
 
 void reset() {
   std::vector<std::shared_ptr<detail::Function>> alive;

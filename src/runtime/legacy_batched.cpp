@@ -10,7 +10,8 @@ std::optional<Hidden> hidden_by_legacy_vmap(const at::Tensor& tensor) {
   if (!batched) return std::nullopt;
   const at::BatchDim last = batched->bdims().back();
   at::BatchDims others;
-  for (const at::BatchDim& other : batched->bdims().slice(0, batched->bdims().size() - 1)) others.emplace_back(other.level(), other.dim() - (other.dim() > last.dim()));
+  for (const at::BatchDim& other : batched->bdims().slice(0, batched->bdims().size() - 1))
+    others.emplace_back(other.level(), other.dim() - (other.dim() > last.dim()));
   auto row = [value = batched->value(), dim = last.dim(), others](int64_t index) {
     at::Tensor selected = value.select(dim, index);
     return others.empty() ? selected : at::makeBatched(selected, others);
@@ -18,6 +19,8 @@ std::optional<Hidden> hidden_by_legacy_vmap(const at::Tensor& tensor) {
   return Hidden{last.level(), batched->value().size(last.dim()), row};
 }
 
-at::Tensor hide_from_legacy_vmap(const at::Tensor& stacked, int64_t level) { return at::addBatchDim(stacked, level, 0); }
+at::Tensor hide_from_legacy_vmap(const at::Tensor& stacked, int64_t level) {
+  return at::addBatchDim(stacked, level, 0);
+}
 
 }  // namespace tandem

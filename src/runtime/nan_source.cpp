@@ -9,7 +9,8 @@ namespace tandem {
 namespace {
 
 bool has_nan(const at::Tensor& tensor) {
-  return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex()) && at::isnan(tensor).any().item<bool>();
+  return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex()) &&
+         at::isnan(tensor).any().item<bool>();
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ std::string source_of_nan(const Graph& graph, Tensors inputs) {
 }
 
 NanReport::NanReport(const Tensors& inputs) {
-  if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) inputs_ = inputs;
+  if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan())
+    inputs_ = inputs;
 }
 
 void NanReport::check(const Tensors& gradients, const Graph& graph, const std::string& node) const {
@@ -38,7 +40,8 @@ void NanReport::check(const Tensors& gradients, const Graph& graph, const std::s
     if (!gradients[i].defined() || !at::isnan(gradients[i]).any().item<bool>()) continue;
     // What came in from outside the engine reports by itself.
     const std::string source = source_of_nan(graph, *inputs_);
-    TORCH_CHECK(source.empty(), "Function '", node, "' returned nan values in its ", i, "th output. They come from ", source);
+    TORCH_CHECK(source.empty(), "Function '", node, "' returned nan values in its ", i,
+                "th output. They come from ", source);
     return;
   }
 }

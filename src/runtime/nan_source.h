@@ -8,11 +8,12 @@
 
 namespace tandem {
 
-/// The first node of `graph`, run on these inputs, that makes NaN of values without one: its operator and the nodes around it. Empty when NaN came in from
-/// outside, or there is none.
+/// The first node of `graph`, run on these inputs, that makes NaN of values without one: its operator and the
+/// nodes around it. Empty when NaN came in from outside, or there is none.
 std::string source_of_nan(const Graph& graph, Tensors inputs);
 
-/// In anomaly mode the engine reports NaN that a node returns; of a node that is a whole graph the reader wants to know more.
+/// In anomaly mode the engine reports NaN that a node returns; of a node that is a whole graph the reader
+/// wants to know more.
 class NanReport {
  public:
   /// Keeps the inputs of a backward where they will be asked for.

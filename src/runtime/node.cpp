@@ -1,245 +1,10 @@
 #include "runtime/node.h"
 
-#include "base/host.h"
-#include "runtime/batched.h"
-#include "runtime/nan_source.h"
+#include "runtime/compiled_node.h"
 
-#include <ATen/autocast_mode.h>
-#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 namespace tandem {
-namespace {
-
-using torch::autograd::SavedVariable;
-using torch::autograd::variable_list;
-
-constexpr const char* compiled_name = "tandem::CompiledBackward";
-
-/// The graph knows plain strided tensors without lazy bits.
-at::Tensor plain(at::Tensor gradient) {
-  if (!gradient.defined()) return gradient;
-  if (gradient.layout() != at::kStrided) gradient = gradient.to_dense();
-  if (gradient.is_conj()) gradient = gradient.resolve_conj();
-  if (gradient.is_neg()) gradient = gradient.resolve_neg();
-  return gradient;
-}
-
-/// Whether a tangent requires grad counts only where the gradients are differentiated in turn.
-std::optional<TensorMeta> tangent_meta(const at::Tensor& gradient) {
-  if (!gradient.defined()) return std::nullopt;
-  TensorMeta meta;
-  meta.dtype = gradient.scalar_type();
-  meta.device = gradient.device();
-  meta.sizes.assign(gradient.sizes().begin(), gradient.sizes().end());
-  meta.strides.assign(gradient.strides().begin(), gradient.strides().end());
-  meta.requires_grad = gradient.requires_grad() && c10::GradMode::is_enabled();
-  return meta;
-}
-
-Tensors run_without_autocast(Executable& code, Tensors&& inputs, size_t expected) {
-  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  Tensors results = code.run(std::move(inputs));
-  if (results.size() != expected)
-    throw Error("the compiled backward returned " + std::to_string(results.size()) + " tensors instead of " + std::to_string(expected));
-  return results;
-}
-
-/// The gradients of a part, which has its places among all `positions`.
-variable_list pick(const Tensors& results, const std::vector<int64_t>& positions, const OrderPart& part, size_t count) {
-  variable_list picked(count);
-  for (size_t i = 0; i < part.leaves; ++i)
-    if (const int64_t position = positions[part.first_leaf + i]; position >= 0) picked[i] = results[size_t(position)];
-  return picked;
-}
-
-void share_versions(const Derivative& derivative, const Tensors& inputs, const Tensors& results, Tensors& saved) {
-  for (const Derivative::SharedVersion& shared : derivative.shared_versions) {
-    const at::Tensor& owner = shared.of_input ? inputs[shared.owner] : results[shared.owner];
-    at::Tensor& value = saved[shared.saved];
-    if (!value.is_same(owner) && !owner.is_inference()) torch::autograd::impl::set_version_counter(value, torch::autograd::impl::version_counter(owner));
-  }
-}
-
-/// Stands before a node that several outputs lead to: each has its own hooks, which run where its gradient comes by.
-class Door final : public torch::autograd::Node {
- public:
-  using Node::Node;
-  variable_list apply(variable_list&& gradients) override { return std::move(gradients); }
-  std::string name() const override { return compiled_name; }
-};
-
-/// Orders above the first that a node needs, up to its own: a function that has too many of them drops some.
-using Orders = std::vector<std::shared_ptr<Derivative>>;
-
-class CompiledNode final : public torch::autograd::Node {
- public:
-  /// `beyond` is where derivatives of higher order may lead, of the first order besides `edges`: the engine must not come
-  /// there before.
-  CompiledNode(std::shared_ptr<Entry> entry, Derivative& derivative, size_t part, torch::autograd::edge_list&& edges,
-               torch::autograd::edge_list beyond, Orders orders = {})
-      : Node(std::move(edges)), entry_(std::move(entry)), orders_(std::move(orders)), derivative_(derivative), part_(part),
-        beyond_(std::move(beyond)) {}
-
-  void save(const Tensors& saved, const Tensors& results) {
-    saved_.resize(saved.size());
-    for (size_t i : derivative_.held_by(part_)) {
-      const at::Tensor& tensor = saved[i];
-      const bool is_output = std::any_of(results.begin(), results.end(), [&](const at::Tensor& result) { return result.is_same(tensor); });
-      const bool is_own = is_output && tensor.grad_fn().get() == this;
-      // What has its history from another node must not keep that alive, which may lead here.
-      saved_[i] = SavedVariable(is_output && !is_own && tensor.requires_grad() ? tensor.detach() : tensor, is_own);
-    }
-  }
-
-  variable_list apply(variable_list&& gradients) override {
-    if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); })) return variable_list(num_outputs());
-    try {
-      return run_rows(std::move(gradients), !torch::autograd::get_current_graph_task_keep_graph());
-    } catch (const Error& error) {
-      if (raise_in_host()) raise_in_host()(error);
-      throw;
-    }
-  }
-
-  /// What a backward has read is gone already; what others of the call's outputs need stays, as it does in eager where they have nodes of their own.
-  void release_variables() override {}
-
-  std::string name() const override { return compiled_name; }
-
-  /// Makes this the history of an output, which gets its gradients at the next place.
-  void attach(at::Tensor& output) {
-    if (part().sources == 1) {
-      torch::autograd::set_history(output, getptr());
-      own_.emplace_back();
-      return;
-    }
-    const uint32_t place = add_input_metadata(output);
-    auto door = make_node<Door>(torch::autograd::edge_list{{getptr(), place}});
-    torch::autograd::set_history(output, NodePtr(door));
-    own_.resize(place + 1);
-    own_[place] = WeakNodePtr(NodePtr(std::move(door)));
-  }
-
- private:
-  /// Compiled code knows nothing of the dimensions that a vmap hides: it runs once for each of the backwards that the vmap stands for.
-  variable_list run_rows(variable_list&& gradients, bool is_last) {
-    if (auto batch = HiddenBatch::of(gradients)) {
-      if (batch->size() == 0) throw UnsupportedError("a compiled backward was given a batch of no gradients (is_grads_batched, vectorize=True)");
-      std::vector<Tensors> rows;
-      for (int64_t i = 0; i < batch->size(); ++i) rows.push_back(run_rows(batch->row(gradients, i), is_last && i + 1 == batch->size()));
-      return batch->join(rows);
-    }
-    for (at::Tensor& gradient : gradients) gradient = plain(std::move(gradient));
-    return c10::GradMode::is_enabled() ? run_differentiably(std::move(gradients), is_last) : run(std::move(gradients), is_last);
-  }
-
-  variable_list run(variable_list&& gradients, bool is_last) {
-    const BackwardVariant asked = variant(gradients);
-    refuse_second(asked);
-    const auto made = derivative_.backward(asked);
-    const BackwardCode& code = *made;
-    Tensors inputs = unpack(code.saved, gradients.size());
-    if (is_last) give_up(asked, code.saved, &code.given_up);
-    for (at::Tensor& gradient : gradients)
-      if (gradient.defined()) inputs.push_back(std::move(gradient));
-    const NanReport report(inputs);
-    variable_list found = pick(run_without_autocast(*code.code, std::move(inputs), code.graph.outputs().size()), code.gradients, part(), num_outputs());
-    report.check(found, code.graph, name());
-    return found;
-  }
-
-  /// Under create_graph: the gradients get a node like this one, of the next order.
-  variable_list run_differentiably(variable_list&& gradients, bool is_last) {
-    const BackwardVariant asked = variant(gradients);
-    refuse_second(asked);
-    Orders orders = orders_;
-    const Derivative& next = *orders.emplace_back(derivative_.next(asked));
-    Tensors inputs = unpack(next.record().taken, gradients.size());
-    if (is_last) give_up(asked, next.record().taken);
-    torch::autograd::edge_list edges = edges_above();
-    for (const at::Tensor& gradient : gradients) {
-      if (!gradient.defined()) continue;
-      inputs.push_back(gradient);
-      if (gradient.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(gradient));
-    }
-    torch::autograd::edge_list used = edges;
-    for (size_t i = 0; i < used.size(); ++i)
-      if (!next.leads_to(i)) used[i] = {};
-    Tensors results = run_without_autocast(*next.forward, Tensors(inputs), next.record().returned + next.saved_count());
-    Tensors saved(std::make_move_iterator(results.begin() + int64_t(next.record().returned)), std::make_move_iterator(results.end()));
-    results.resize(next.record().returned);
-    if (!next.record().differentiable.empty()) {
-      auto node = make_node<CompiledNode>(entry_, *orders.back(), 0, std::move(used), std::move(edges), orders);
-      for (size_t i : next.record().differentiable) torch::autograd::set_history(results[i], node);
-      share_versions(next, inputs, results, saved);
-      node->save(saved, results);
-    }
-    variable_list found = pick(results, next.record().gradients, part(), num_outputs());
-    NanReport(inputs).check(found, next.record().halves.forward, name());
-    return found;
-  }
-
-  BackwardVariant variant(const variable_list& gradients) const {
-    BackwardVariant variant;
-    const BackwardVariant& all = derivative_.record().expected;
-    variant.tangents.resize(all.tangents.size());
-    variant.wanted.resize(all.wanted.size());
-    for (size_t i = 0; i < gradients.size(); ++i) variant.tangents[part().first_source + i] = tangent_meta(gradients[i]);
-    for (size_t i = 0; i < num_outputs(); ++i) variant.wanted[part().first_leaf + i] = !next_edge(i).is_valid() || task_should_compute_output(i);
-    return variant;
-  }
-
-  /// Where the leaves of the next order lie. Its gradients may lead to what the caller got, which must not be held here,
-  /// since it leads here.
-  torch::autograd::edge_list edges_above() {
-    if (!derivative_.is_first()) return beyond_;
-    torch::autograd::edge_list edges = next_edges();
-    edges.insert(edges.end(), beyond_.begin(), beyond_.end());
-    const Piece& piece = entry_->pieces().all[part_];
-    for (size_t source : piece.own) {
-      const size_t place = source - piece.first_source;
-      NodePtr door = own_[place] ? own_[place]->lock() : NodePtr();
-      edges.push_back(door ? torch::autograd::Edge(std::move(door), 0) : torch::autograd::Edge(getptr(), uint32_t(place)));
-    }
-    return edges;
-  }
-
-  const OrderPart& part() const { return derivative_.parts()[part_]; }
-
-  void refuse_second(const BackwardVariant& asked) {
-    std::lock_guard lock(mutex_);
-    TORCH_CHECK(done_.empty() || !derivative_.refuse(done_, asked_of(asked)), torch::autograd::ERR_BACKWARD_TWICE);
-  }
-
-  Tensors unpack(const std::vector<size_t>& wanted, size_t tangents) {
-    std::lock_guard lock(mutex_);
-    Tensors inputs;
-    inputs.reserve(wanted.size() + tangents);
-    for (size_t i : wanted) inputs.push_back(saved_[i].unpack(getptr()));
-    return inputs;
-  }
-
-  /// Behind the last backward through a part of the history, each value dies at its last use inside the compiled code, as in eager. `as_first` is what there is to give up where none was before.
-  void give_up(const BackwardVariant& asked, const std::vector<size_t>& taken, const std::vector<size_t>* as_first = nullptr) {
-    std::lock_guard lock(mutex_);
-    done_.push_back(asked_of(asked));
-    for (size_t i : as_first && done_.size() == 1 ? *as_first : derivative_.given_up(done_, taken, part_)) saved_[i].reset_data();
-  }
-
-  std::shared_ptr<Entry> entry_;             ///< owns the first derivative
-  Orders orders_;
-  Derivative& derivative_;
-  const size_t part_;
-  std::vector<SavedVariable> saved_;         ///< by their places; those that this part never reads are empty
-  std::vector<Between> done_;                ///< backwards that were the last ones through their nodes
-  const torch::autograd::edge_list beyond_;
-  std::vector<std::optional<WeakNodePtr>> own_;   ///< before this node, by the places of outputs
-};
-
-}  // namespace
-
 namespace {
 
 torch::autograd::Edge edge_to(const PieceTarget& target, const RunningCall& call) {
@@ -248,7 +13,8 @@ torch::autograd::Edge edge_to(const PieceTarget& target, const RunningCall& call
   if (target.kind == Kind::Output) return torch::autograd::impl::gradient_edge(call.outputs[target.index]);
   const PieceSource& source = call.entry->pieces().sources[target.index];
   if (source.kind == PieceSource::Kind::Result)
-    return torch::autograd::impl::gradient_edge(call.results[call.entry->plan().differentiable[source.index]]);
+    return torch::autograd::impl::gradient_edge(
+        call.results[call.entry->plan().differentiable[source.index]]);
   const auto& pieces = call.entry->pieces().all;
   size_t p = 0;
   while (target.index >= pieces[p].first_source + pieces[p].sources) ++p;
@@ -258,7 +24,8 @@ torch::autograd::Edge edge_to(const PieceTarget& target, const RunningCall& call
 torch::autograd::edge_list edges_of(const Piece& piece, const RunningCall& call) {
   torch::autograd::edge_list edges;
   edges.reserve(piece.leaves);
-  for (size_t i : piece.inputs) edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[call.entry->plan().gradient_inputs[i]]));
+  for (size_t i : piece.inputs)
+    edges.push_back(torch::autograd::impl::gradient_edge(call.inputs[call.entry->plan().gradient_inputs[i]]));
   for (size_t c : piece.crossings) edges.push_back(edge_to(call.entry->pieces().crossings[c].target, call));
   return edges;
 }
@@ -272,10 +39,12 @@ void attach_compiled_nodes(RunningCall& call) {
     const Piece& piece = pieces.all[p];
     torch::autograd::edge_list beyond;
     for (const PieceTarget& target : piece.beyond) beyond.push_back(edge_to(target, call));
-    auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), p, edges_of(piece, call), std::move(beyond));
+    auto node = make_node<CompiledNode>(call.entry, call.entry->first_derivative(), p, edges_of(piece, call),
+                                        std::move(beyond));
     for (size_t s = piece.first_source; s < piece.first_source + piece.sources; ++s) {
       const PieceSource& source = pieces.sources[s];
-      if (source.kind == PieceSource::Kind::Result) node->attach(call.results[entry.plan().differentiable[source.index]]);
+      if (source.kind == PieceSource::Kind::Result)
+        node->attach(call.results[entry.plan().differentiable[source.index]]);
       if (source.kind == PieceSource::Kind::Term) node->add_input_metadata(entry.sources()[s]);
     }
     call.nodes.emplace_back(std::move(node));
@@ -284,7 +53,8 @@ void attach_compiled_nodes(RunningCall& call) {
 }
 
 void attach_to_view(RunningCall& call, size_t output) {
-  static_cast<CompiledNode&>(*call.nodes[call.entry->pieces().piece_of_output.at(output)]).attach(call.outputs[output]);
+  static_cast<CompiledNode&>(*call.nodes[call.entry->pieces().piece_of_output.at(output)])
+      .attach(call.outputs[output]);
 }
 
 void save_values(RunningCall& call) {

@@ -30,20 +30,24 @@ struct TensorKey {
 
 /// Which tensors of a call are the same object or overlap in memory.
 struct Sharing {
-  std::vector<uint32_t> same;                                  ///< for each, the first one that it is
+  std::vector<uint32_t> same;  ///< for each, the first one that it is
   std::vector<std::pair<uint32_t, uint32_t>> overlaps;
   static Sharing of(const Tensors& arguments, const Tensors& captures);
   friend bool operator==(const Sharing&, const Sharing&) = default;
 };
 
-/// Modules whose train/eval switch, place in the tree and parameters join the signature, all their submodules included.
+/// Modules whose train/eval switch, place in the tree and parameters join the signature, all their submodules
+/// included.
 struct Watched {
   std::vector<const torch::nn::Module*> modules;
-  std::vector<const void*> parameters;       ///< their identities
-  std::vector<uint64_t> state;               ///< tensors and options that libtorch's own modules keep as members
-  std::vector<bool> gradients;               ///< which parameters have one
+  std::vector<const void*> parameters;  ///< their identities
+  /// tensors and options that libtorch's own modules keep as members
+  std::vector<uint64_t> state;
+  std::vector<bool> gradients;  ///< which parameters have one
   /// Whether these are the same modules in the same state, whatever gradients there are.
-  bool is_same(const Watched& other) const { return modules == other.modules && parameters == other.parameters && state == other.state; }
+  bool is_same(const Watched& other) const {
+    return modules == other.modules && parameters == other.parameters && state == other.state;
+  }
 };
 /// The modules under `roots` as they are now.
 Watched watch_modules(const std::vector<std::shared_ptr<torch::nn::Module>>& roots);
@@ -58,13 +62,16 @@ class Signature {
   static uint64_t hash_of(const Tensors& arguments, const Watched& watched, const Modes& modes);
 
   /// Whether a call with these arguments, in the modes of this thread, is one that was traced.
-  bool matches(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const;
+  bool matches(const Tensors& arguments, const Tensors& captures, const Watched& watched,
+               const Modes& modes) const;
   /// The same but for which leaves have gradients: a program may look for them, or clear them.
-  bool matches_but_for_gradients(const Tensors& arguments, const Tensors& captures, const Watched& watched, const Modes& modes) const;
+  bool matches_but_for_gradients(const Tensors& arguments, const Tensors& captures, const Watched& watched,
+                                 const Modes& modes) const;
   /// From now on a call with these gradients matches too.
   void accept_gradients(const Tensors& captures, const Watched& watched);
   /// In words, what is different; names are those of arguments, then captures.
-  std::string difference(const Tensors& arguments, const Tensors& captures, const Watched& watched, const std::vector<std::string>& names) const;
+  std::string difference(const Tensors& arguments, const Tensors& captures, const Watched& watched,
+                         const std::vector<std::string>& names) const;
 
  private:
   bool has_seen_gradients(const Tensors& captures, const Watched& watched) const;
@@ -72,8 +79,9 @@ class Signature {
 
   Modes modes_;
   std::vector<TensorKey> arguments_, captures_;
-  std::vector<std::vector<bool>> gradients_; ///< which captured and watched leaves may have one: the ways that match
-  Watched watched_;                          ///< compared, never followed
+  /// which captured and watched leaves may have one: the ways that match
+  std::vector<std::vector<bool>> gradients_;
+  Watched watched_;  ///< compared, never followed
   std::vector<bool> training_;
   Sharing sharing_;
   bool shares_nothing_ = true;

@@ -19,19 +19,29 @@ std::string first_obstacle(const cache::StoredOrder& order) {
 }
 
 /// Where it lies in memory is left out: new contents of an input are computed beside it.
-bool same_kind(const TensorMeta& a, const TensorMeta& b) { return a.sizes == b.sizes && a.dtype == b.dtype && a.device == b.device; }
+bool same_kind(const TensorMeta& a, const TensorMeta& b) {
+  return a.sizes == b.sizes && a.dtype == b.dtype && a.device == b.device;
+}
 
 }  // namespace
 
-/// What of a stored entry is not what this call needs, as the end of a sentence; the key says that all of it is, and this does not take its word.
+/// What of a stored entry is not what this call needs, as the end of a sentence; the key says that all of it
+/// is, and this does not take its word.
 std::string Entry::misfit(const cache::StoredEntry& entry) const {
   const Graph &forward = entry.first.halves.forward, &trace = compilation_.traced.tracer->graph();
-  if (forward.inputs().size() != trace.inputs().size() || forward.inputs().size() != graph_inputs()) return "takes another number of inputs";
+  if (forward.inputs().size() != trace.inputs().size() || forward.inputs().size() != graph_inputs())
+    return "takes another number of inputs";
   for (size_t i = 0; i < forward.inputs().size(); ++i)
-    if (!same_geometry(forward.meta(forward.inputs()[i]), trace.meta(trace.inputs()[i]))) return "takes inputs of other geometry";
-  if (entry.first.returned != plan().returned.size() || forward.outputs().size() != plan().returned.size() + entry.first.halves.saved.size()) return "returns another number of tensors";
+    if (!same_geometry(forward.meta(forward.inputs()[i]), trace.meta(trace.inputs()[i])))
+      return "takes inputs of other geometry";
+  if (entry.first.returned != plan().returned.size() ||
+      forward.outputs().size() != plan().returned.size() + entry.first.halves.saved.size())
+    return "returns another number of tensors";
   for (size_t i = 0; i < plan().returned.size(); ++i)
-    if (const Value made = forward.outputs()[i]; made && !same_kind(forward.meta(made), trace.meta(compilation_.traced.tracer->value_of(plan().returned[i])))) return "returns tensors of another kind";
+    if (const Value made = forward.outputs()[i];
+        made &&
+        !same_kind(forward.meta(made), trace.meta(compilation_.traced.tracer->value_of(plan().returned[i]))))
+      return "returns tensors of another kind";
   if (trains == entry.first.halves.backward.empty()) return "is differentiated otherwise";
   if (trains && entry.first.expected != expected_variant(compilation_.first)) return "expects other tangents";
   return {};
@@ -58,7 +68,8 @@ void Entry::remember() {
     auto first = first_->stored(artifacts);
     if (!first) return remembered_.bypass("backend " + compilation_.options.backend + " has no artifacts");
     entry.first = std::move(*first);
-    if (std::string obstacle = first_obstacle(entry.first); !obstacle.empty()) return remembered_.bypass(obstacle);
+    if (std::string obstacle = first_obstacle(entry.first); !obstacle.empty())
+      return remembered_.bypass(obstacle);
     describe(entry);
     remembered_.save(std::move(entry), artifacts);
   } catch (const CacheError&) {
@@ -75,7 +86,8 @@ void Entry::describe(cache::StoredEntry& entry) const {
   entry.contract = plan().contract.to_string();
   entry.options = options_text(compilation_.options);
   entry.backend = compilation_.options.backend;
-  if (!compilation_.toolchain.is_of_own_compiler(Stage::Forward)) entry.backend_version = find_backend(compilation_.options.backend)->version();
+  if (!compilation_.toolchain.is_of_own_compiler(Stage::Forward))
+    entry.backend_version = find_backend(compilation_.options.backend)->version();
   entry.machine = cpu_identity();
   entry.nodes_recorded = nodes_recorded_;
   entry.eager_saved_bytes = eager_saved_bytes_;

@@ -35,7 +35,8 @@ class CountResults final : public Wrapper {
  public:
   const char* name() const override { return "count writes to results"; }
   void after(RunningCall& call) const override {
-    for (const auto& [result, version] : call.entry->plan().written_results) count_writes(call.results[result], version);
+    for (const auto& [result, version] : call.entry->plan().written_results)
+      count_writes(call.results[result], version);
   }
 };
 
@@ -69,7 +70,8 @@ class ChangeMetadata final : public Wrapper {
   }
 };
 
-/// New contents that the graph returned go into the caller's tensors, seen by autograd where the program's own write was.
+/// New contents that the graph returned go into the caller's tensors, seen by autograd where the program's
+/// own write was.
 class WriteBack final : public Wrapper {
  public:
   explicit WriteBack(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
@@ -81,7 +83,8 @@ class WriteBack final : public Wrapper {
 
  private:
   static void write(const at::Tensor& input, const at::Tensor& result, const InputRole& role) {
-    // A copy that autograd sees would give the old contents a gradient of zeros, and adding those changes -0; a view's history is its base's, which only a copy rewrites.
+    // A copy that autograd sees would give the old contents a gradient of zeros, and adding those changes -0;
+    // a view's history is its base's, which only a copy rewrites.
     const bool seen = role.write_recorded && input.is_view();
     {
       at::AutoGradMode grad(seen);
@@ -90,7 +93,8 @@ class WriteBack final : public Wrapper {
       input.copy_(result);
     }
     if (role.versions > 1 && !role.metadata_written) count_writes(input, role.versions - 1);
-    if (role.write_recorded && !seen) torch::autograd::impl::rebase_history(input, torch::autograd::impl::gradient_edge(result));
+    if (role.write_recorded && !seen)
+      torch::autograd::impl::rebase_history(input, torch::autograd::impl::gradient_edge(result));
   }
 
   std::vector<size_t> inputs_;
@@ -121,8 +125,10 @@ void take(RunningCall& call, const OutputStep& taken) {
   const auto [output, step, from] = taken;
   const OutputRole& role = call.entry->plan().contract.outputs[output];
   at::Tensor& made = call.outputs[output];
-  if (from) made = call.outputs[*from];
-  else if (step == 0) made = start(role, call);
+  if (from)
+    made = call.outputs[*from];
+  else if (step == 0)
+    made = start(role, call);
   if (role.same_as) return;
   if (step < role.steps.size()) {
     at::AutoGradMode grad(role.tracked);
@@ -160,8 +166,10 @@ class SetGradients final : public Wrapper {
     const Plan& plan = call.entry->plan();
     const auto& inputs = plan.contract.inputs;
     for (const TracedGradient& gradient : plan.gradients) {
-      const auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputRole& input) { return input.value == gradient.leaf; });
-      call.inputs[size_t(leaf - inputs.begin())].mutable_grad() = gradient.output ? call.outputs[*gradient.output] : at::Tensor();
+      const auto leaf = std::find_if(inputs.begin(), inputs.end(),
+                                     [&](const InputRole& input) { return input.value == gradient.leaf; });
+      call.inputs[size_t(leaf - inputs.begin())].mutable_grad() =
+          gradient.output ? call.outputs[*gradient.output] : at::Tensor();
     }
     call.outputs.resize(call.outputs.size() - count_gradients(plan.gradients));
   }
@@ -183,20 +191,24 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   };
   bump_versions(entry.plan().counted_before);
   if (!entry.plan().written_results.empty()) wrappers.push_back(std::make_unique<CountResults>());
-  if (any([](const InputRole& i) { return i.starts_requiring_grad; })) wrappers.push_back(std::make_unique<RequireGrad>());
+  if (any([](const InputRole& i) { return i.starts_requiring_grad; }))
+    wrappers.push_back(std::make_unique<RequireGrad>());
   if (entry.trains) wrappers.push_back(std::make_unique<AttachNodes>());
   bump_versions(entry.plan().counted_after);
   if (entry.changes_metadata) wrappers.push_back(std::make_unique<ChangeMetadata>());
-  // Views of one tensor have one version: a write to one of them must count before another one is saved, unless what is saved is written itself.
+  // Views of one tensor have one version: a write to one of them must count before another one is saved,
+  // unless what is saved is written itself.
   std::vector<size_t> apart, saved;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].data_written && !inputs[i].write_kept) (entry.saves_memory_of(i) ? saved : apart).push_back(i);
+    if (inputs[i].data_written && !inputs[i].write_kept)
+      (entry.saves_memory_of(i) ? saved : apart).push_back(i);
   if (!apart.empty()) wrappers.push_back(std::make_unique<WriteBack>(apart));
   if (entry.trains) wrappers.push_back(std::make_unique<SaveValues>());
   if (!saved.empty()) wrappers.push_back(std::make_unique<WriteBack>(saved));
   wrappers.push_back(std::make_unique<MakeOutputs>());
   const auto& outputs = entry.plan().contract.outputs;
-  if (any([](const InputRole& i) { return i.retains_grad; }) || std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))
+  if (any([](const InputRole& i) { return i.retains_grad; }) ||
+      std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))
     wrappers.push_back(std::make_unique<RetainGrad>());
   if (!entry.plan().gradients.empty()) wrappers.push_back(std::make_unique<SetGradients>());
   return wrappers;

@@ -9,17 +9,21 @@ namespace tandem {
 namespace {
 
 bool is_number_of(const Graph& graph, Value value) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return makes_number(node.op) && std::get<Value>(node.results[0]) == value; });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return makes_number(node.op) && std::get<Value>(node.results[0]) == value;
+  });
 }
 
-/// Turns the values of a graph into meta tensors and results back into values; values of one storage share a meta storage.
+/// Turns the values of a graph into meta tensors and results back into values; values of one storage share a
+/// meta storage.
 class CallOnGraph {
  public:
   CallOnGraph(Graph& graph, const c10::OperatorHandle& op) : graph_(graph), op_(op) {}
 
   torch::jit::Stack arguments(const std::vector<Operand>& operands) {
     torch::jit::Stack stack;
-    for (size_t i = 0; i < operands.size(); ++i) stack.push_back(argument(operands[i], *op_.schema().arguments()[i].type()));
+    for (size_t i = 0; i < operands.size(); ++i)
+      stack.push_back(argument(operands[i], *op_.schema().arguments()[i].type()));
     return stack;
   }
 
@@ -45,7 +49,8 @@ class CallOnGraph {
       return type.kind() == c10::TypeKind::OptionalType ? c10::IValue() : c10::IValue(at::Tensor());
     }
     const auto& values = std::get<std::vector<Value>>(operand);
-    if (is_list_of_numbers(type)) return c10::List<at::Scalar>(std::vector<at::Scalar>(values.size(), any_number));
+    if (is_list_of_numbers(type))
+      return c10::List<at::Scalar>(std::vector<at::Scalar>(values.size(), any_number));
     auto element = type.castRaw<c10::ListType>() ? type.castRaw<c10::ListType>()->getElementType() : nullptr;
     if (element && element->kind() == c10::TypeKind::OptionalType) {
       c10::List<std::optional<at::Tensor>> list;
@@ -64,11 +69,13 @@ class CallOnGraph {
         if (constant == value && data.unsafeGetTensorImpl()->is_wrapped_number()) return data;
     if (!device_ || (device_->is_cpu() && !meta.device.is_cpu())) device_ = meta.device;
     at::Tensor made = make_meta(meta);
-    if (meta.sizes.empty() && is_number_of(graph_, value)) made.unsafeGetTensorImpl()->set_wrapped_number(true);
+    if (meta.sizes.empty() && is_number_of(graph_, value))
+      made.unsafeGetTensorImpl()->set_wrapped_number(true);
     if (meta.storage >= 0) {
       for (const auto& [storage, id] : storages_)
         if (id == meta.storage) {
-          if (storage.nbytes() < made.storage().nbytes()) storage.unsafeGetStorageImpl()->set_nbytes(made.storage().nbytes());
+          if (storage.nbytes() < made.storage().nbytes())
+            storage.unsafeGetStorageImpl()->set_nbytes(made.storage().nbytes());
           made.unsafeGetTensorImpl()->set_storage_keep_dtype(storage);
           return made;
         }
@@ -100,10 +107,14 @@ class CallOnGraph {
 
 void fill_defaults(const c10::OperatorHandle& op, std::vector<Operand>& arguments) {
   const auto& wanted = op.schema().arguments();
-  if (arguments.size() > wanted.size()) throw Error(full_name(op) + " takes " + std::to_string(wanted.size()) + " arguments and was given " + std::to_string(arguments.size()) + ".");
+  if (arguments.size() > wanted.size())
+    throw Error(full_name(op) + " takes " + std::to_string(wanted.size()) + " arguments and was given " +
+                std::to_string(arguments.size()) + ".");
   for (size_t i = arguments.size(); i < wanted.size(); ++i) {
     const auto& value = wanted[i].default_value();
-    if (!value) throw Error(full_name(op) + " needs its argument '" + wanted[i].name() + "', which has no default; give it a value.");
+    if (!value)
+      throw Error(full_name(op) + " needs its argument '" + wanted[i].name() +
+                  "', which has no default; give it a value.");
     arguments.emplace_back(*value);
   }
 }
@@ -111,7 +122,9 @@ void fill_defaults(const c10::OperatorHandle& op, std::vector<Operand>& argument
 }  // namespace
 
 Node& append_call(Graph& graph, const c10::OperatorHandle& op, std::vector<Operand> arguments, Phase phase) {
-  if (op.schema().is_mutable()) throw Error(full_name(op) + " writes its arguments and has no place in a functional graph; append its functional form.");
+  if (op.schema().is_mutable())
+    throw Error(full_name(op) +
+                " writes its arguments and has no place in a functional graph; append its functional form.");
   fill_defaults(op, arguments);
   CallOnGraph call(graph, op);
   torch::jit::Stack stack = call.arguments(arguments);

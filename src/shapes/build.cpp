@@ -4,7 +4,8 @@
 
 namespace tandem {
 
-Value Builder::input(at::IntArrayRef sizes, at::ScalarType dtype, c10::Device device, at::IntArrayRef strides) {
+Value Builder::input(at::IntArrayRef sizes, at::ScalarType dtype, c10::Device device,
+                     at::IntArrayRef strides) {
   TensorMeta meta{.dtype = dtype, .device = device};
   meta.sizes.assign(sizes.begin(), sizes.end());
   meta.strides = strides.size() == sizes.size() ? Dims(strides.begin(), strides.end()) : dense_strides(sizes);

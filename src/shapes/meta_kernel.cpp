@@ -5,8 +5,8 @@
 namespace tandem {
 namespace {
 
-// An operator keeps every kernel that was ever registered, newest first, and shows only the newest. An explicit instantiation may name what is private: these two
-// are how the older ones are reached.
+// An operator keeps every kernel that was ever registered, newest first, and shows only the newest. An
+// explicit instantiation may name what is private: these two are how the older ones are reached.
 struct DefinitionOf {
   friend auto member(DefinitionOf);
 };
@@ -20,11 +20,14 @@ struct Expose {
 template struct Expose<&c10::OperatorHandle::operatorDef_, DefinitionOf>;
 template struct Expose<&c10::impl::OperatorEntry::kernels_, KernelsOf>;
 
-bool is_from_python(const c10::impl::AnnotatedKernel& kernel) { return kernel.debug.find(".py:") != std::string::npos; }
+bool is_from_python(const c10::impl::AnnotatedKernel& kernel) {
+  return kernel.debug.find(".py:") != std::string::npos;
+}
 
 /// In the order in which the dispatcher looks.
-constexpr std::array sources = {c10::DispatchKey::Meta, c10::DispatchKey::CompositeExplicitAutogradNonFunctional, c10::DispatchKey::CompositeExplicitAutograd,
-                                c10::DispatchKey::CompositeImplicitAutograd};
+constexpr std::array sources = {
+    c10::DispatchKey::Meta, c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
+    c10::DispatchKey::CompositeExplicitAutograd, c10::DispatchKey::CompositeImplicitAutograd};
 
 }  // namespace
 
@@ -47,7 +50,8 @@ std::optional<MetaKernel> find_meta_kernel(const c10::OperatorHandle& op) {
     if (registered == kernels.end()) continue;
     for (const c10::impl::AnnotatedKernel& kernel : registered->second) {
       if (is_ours_alone && is_from_python(kernel)) continue;
-      if (kernel.kernel.isValid() && !kernel.kernel.isFallthrough()) return MetaKernel{kernel.kernel, source != c10::DispatchKey::Meta};
+      if (kernel.kernel.isValid() && !kernel.kernel.isFallthrough())
+        return MetaKernel{kernel.kernel, source != c10::DispatchKey::Meta};
     }
   }
   return std::nullopt;

@@ -1,8 +1,7 @@
 #include "shapes/shapes.h"
 
-#include "ops/by_operator.h"
 #include "ops/facts.h"
-#include "shapes/meta_kernel.h"
+#include "shapes/knowledge.h"
 #include "shapes/rules/helpers.h"
 #include "shapes/stand_in.h"
 
@@ -12,90 +11,14 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <tandem/error.h>
 
-#include <atomic>
-
 namespace tandem {
 namespace {
-
-/// How the rule of a functional operator answers for the operator asked.
-enum class Form : uint8_t { Functional, InPlace, Out };
-
-/// What is known of one operator: looked up once, then read at every call.
-struct Knowledge {
-  ShapeRule rule = nullptr;
-  Form form = Form::Functional;
-  std::optional<MetaKernel> meta_kernel;
-  std::atomic<bool> meta_kernel_missing = false;   ///< libtorch said it had one, then threw
-  std::atomic<bool> meta_kernel_worked = false;
-  bool steady = false;                             ///< its Meta kernel works for all arguments or for none
-  int device_argument = -1;
-  bool takes_tensors = false;
-  bool pointwise = false;                          ///< and makes its result itself, of operands that it brings to one dtype
-  size_t returns = 0;
-};
-
-bool written(const c10::Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
-
-/// `writing` takes what `functional` takes, then perhaps tensors that receive the results.
-bool starts_like(const c10::FunctionSchema& writing, const c10::FunctionSchema& functional) {
-  size_t inputs = functional.arguments().size();
-  if (writing.arguments().size() < inputs) return false;
-  for (size_t i = 0; i < inputs; ++i)
-    if (writing.arguments()[i].name() != functional.arguments()[i].name() || *writing.arguments()[i].type() != *functional.arguments()[i].type()) return false;
-  return std::all_of(writing.arguments().begin() + inputs, writing.arguments().end(), written);
-}
-
-bool is_overload_of(std::string_view full_name, std::string_view name) {
-  return full_name.starts_with(name) && (full_name.size() == name.size() || full_name[name.size()] == '.');
-}
-
-/// The rule of the functional operator that writes nothing and computes the same as `op`.
-void find_rule_of_functional_form(const c10::OperatorHandle& op, Knowledge& knowledge) {
-  const c10::FunctionSchema& schema = op.schema();
-  std::string_view name = schema.name();
-  bool in_place = name.ends_with('_') && written(schema.arguments().front());
-  if (in_place) name.remove_suffix(1);
-  else if (!written(schema.arguments().back())) return;
-  for (const rules::Row& row : rules::all()) {
-    if (!is_overload_of(row.name, name)) continue;
-    const c10::FunctionSchema& functional = find_op(std::string(row.name)).schema();
-    size_t receivers = in_place ? 0 : functional.returns().size();
-    if (schema.arguments().size() != functional.arguments().size() + receivers || !starts_like(schema, functional)) continue;
-    knowledge.rule = row.rule;
-    knowledge.form = in_place ? Form::InPlace : Form::Out;
-    return;
-  }
-}
-
-std::unique_ptr<Knowledge> learn(const c10::OperatorHandle& op) {
-  auto knowledge = std::make_unique<Knowledge>();
-  const c10::FunctionSchema& schema = op.schema();
-  knowledge->rule = find_shape_rule(full_name(op));
-  // What changes sizes and strides in place is not written into.
-  if (!knowledge->rule && schema.is_mutable() && !schema.arguments().empty() && !facts(op).changes_metadata) find_rule_of_functional_form(op, *knowledge);
-  knowledge->meta_kernel = find_meta_kernel(op);
-  knowledge->returns = schema.returns().size();
-  Kind kind = facts(op).kind;
-  knowledge->pointwise = kind == Kind::Pointwise && !schema.is_mutable() && schema.name() != "aten::copy";
-  const bool composite = knowledge->meta_kernel && knowledge->meta_kernel->composite;
-  knowledge->steady = (kind == Kind::Pointwise && !composite) || kind == Kind::View || kind == Kind::Matmul;
-  for (size_t i = 0; i < schema.arguments().size(); ++i) {
-    const c10::Argument& argument = schema.arguments()[i];
-    if (argument.name() == "device") knowledge->device_argument = int(i);
-    if (argument.type()->str().find("Tensor") != std::string::npos) knowledge->takes_tensors = true;
-  }
-  return knowledge;
-}
-
-Knowledge& knowledge_of(const c10::OperatorHandle& op) {
-  static auto* known = new ByOperator<std::unique_ptr<Knowledge>>;
-  return *known->of(op, learn);
-}
 
 /// What eager checks before it writes a result into a tensor that is already there.
 void check_fits(const at::Tensor& target, const at::Tensor& result) {
   TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()),
-              std::string("result type ") + c10::toString(result.scalar_type()) + " can't be cast to the desired output type " + c10::toString(target.scalar_type()));
+              std::string("result type ") + c10::toString(result.scalar_type()) +
+                  " can't be cast to the desired output type " + c10::toString(target.scalar_type()));
 }
 
 /// False when the result does not fit.
@@ -117,21 +40,23 @@ void write_out(ShapeCall& call) {
     if (target.sizes() != result.sizes()) {
       auto* impl = target.unsafeGetTensorImpl();
       impl->set_sizes_and_strides(result.sizes(), result.strides());
-      size_t bytes = at::detail::computeStorageNbytes(result.sizes(), result.strides(), target.itemsize(), target.storage_offset());
+      size_t bytes = at::detail::computeStorageNbytes(result.sizes(), result.strides(), target.itemsize(),
+                                                      target.storage_offset());
       if (target.storage().nbytes() < bytes) target.storage().unsafeGetStorageImpl()->set_nbytes(bytes);
     }
     call.results[i] = call.arguments[inputs + i];
   }
 }
 
-/// `Misfit`: the result of a call in place has other sizes than its target. Most kernels refuse that, some resize, and only the kernel itself says which.
+/// `Misfit`: the result of a call in place has other sizes than its target. Most kernels refuse that, some
+/// resize, and only the kernel itself says which.
 enum class Answer : uint8_t { Given, LeftToOthers, Misfit };
 
 Answer ask_rule(const Knowledge& knowledge, ShapeCall& call) {
   knowledge.rule(call);
   if (call.results.empty() && knowledge.returns) return Answer::LeftToOthers;
-  if (knowledge.form == Form::InPlace && !write_in_place(call)) return Answer::Misfit;
-  if (knowledge.form == Form::Out) write_out(call);
+  if (knowledge.form == Knowledge::Form::InPlace && !write_in_place(call)) return Answer::Misfit;
+  if (knowledge.form == Knowledge::Form::Out) write_out(call);
   call.arguments = std::move(call.results);
   return Answer::Given;
 }
@@ -142,25 +67,33 @@ using Operands = c10::SmallVector<const at::Tensor*, 4>;
 Operands operands_of(const torch::jit::Stack& stack) {
   Operands operands;
   for (const c10::IValue& argument : stack)
-    if (argument.isTensor() && argument.toTensor().defined() && argument.toTensor().dim() > 0) operands.push_back(&argument.toTensor());
+    if (argument.isTensor() && argument.toTensor().defined() && argument.toTensor().dim() > 0)
+      operands.push_back(&argument.toTensor());
   return operands;
 }
 
-/// Whether some operand is not dense and may be cast; equal dtypes are cast only where whole numbers become floating.
+/// Whether some operand is not dense and may be cast; equal dtypes are cast only where whole numbers become
+/// floating.
 bool may_copy_operands(const Operands& operands) {
   auto dense = [](const at::Tensor* t) { return t->is_non_overlapping_and_dense(); };
   if (operands.size() < 2 || std::all_of(operands.begin(), operands.end(), dense)) return false;
-  auto same_floating = [&](const at::Tensor* t) { return t->scalar_type() == operands[0]->scalar_type() && !c10::isIntegralType(t->scalar_type(), /*includeBool=*/true); };
+  auto same_floating = [&](const at::Tensor* t) {
+    return t->scalar_type() == operands[0]->scalar_type() &&
+           !c10::isIntegralType(t->scalar_type(), /*includeBool=*/true);
+  };
   return !std::all_of(operands.begin(), operands.end(), same_floating);
 }
 
-/// Puts dense copies in the place of the operands that a kernel with this result would cast; false when there are none.
+/// Puts dense copies in the place of the operands that a kernel with this result would cast; false when there
+/// are none.
 bool copy_cast_operands(torch::jit::Stack& arguments, at::ScalarType result) {
   at::native::ResultTypeState state;
   for (const c10::IValue& argument : arguments)
-    if (argument.isTensor() && argument.toTensor().defined()) state = at::native::update_result_type_state(argument.toTensor(), state);
+    if (argument.isTensor() && argument.toTensor().defined())
+      state = at::native::update_result_type_state(argument.toTensor(), state);
   at::ScalarType common = at::native::result_type(state);
-  if (c10::isIntegralType(common, /*includeBool=*/true) && !c10::isIntegralType(result, /*includeBool=*/true)) common = result;
+  if (c10::isIntegralType(common, /*includeBool=*/true) && !c10::isIntegralType(result, /*includeBool=*/true))
+    common = result;
   bool any = false;
   for (c10::IValue& argument : arguments) {
     if (!argument.isTensor() || !argument.toTensor().defined()) continue;
@@ -174,7 +107,9 @@ bool copy_cast_operands(torch::jit::Stack& arguments, at::ScalarType result) {
 
 /// Kernels that are looked up by device say in an error of the common kind that there is none for metas.
 bool says_kernel_is_missing(const c10::Error& error) {
-  return dynamic_cast<const c10::NotImplementedError*>(&error) || std::string_view(error.what_without_backtrace()).starts_with("DispatchStub: unsupported device type");
+  return dynamic_cast<const c10::NotImplementedError*>(&error) ||
+         std::string_view(error.what_without_backtrace())
+             .starts_with("DispatchStub: unsupported device type");
 }
 
 bool mentions_meta(const c10::IValue& argument) {
@@ -187,17 +122,20 @@ bool mentions_meta(const c10::IValue& argument) {
   }
   if (argument.isOptionalTensorList()) {
     auto list = argument.toOptionalTensorVector();
-    return std::any_of(list.begin(), list.end(), [&](const std::optional<at::Tensor>& tensor) { return tensor && is_meta(*tensor); });
+    return std::any_of(list.begin(), list.end(),
+                       [&](const std::optional<at::Tensor>& tensor) { return tensor && is_meta(*tensor); });
   }
   return false;
 }
 
 thread_local const c10::Device* asked_for = nullptr;
 
-/// While it lives, operators that a kernel calls come to `infer_inner_shapes`: there our own rules come first, and nothing that a host has registered for metas.
+/// While it lives, operators that a kernel calls come to `infer_inner_shapes`: there our own rules come
+/// first, and nothing that a host has registered for metas.
 class InnerCalls {
  public:
-  explicit InnerCalls(const c10::Device& device) : outer_(std::exchange(asked_for, &device)), keys_(with_ours()) {}
+  explicit InnerCalls(const c10::Device& device)
+      : outer_(std::exchange(asked_for, &device)), keys_(with_ours()) {}
   ~InnerCalls() { asked_for = outer_; }
 
  private:
@@ -211,21 +149,26 @@ class InnerCalls {
   c10::impl::ForceDispatchKeyGuard keys_;
 };
 
-void run_meta_kernel(const c10::OperatorHandle& op, const Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {
+void run_meta_kernel(const c10::OperatorHandle& op, const Knowledge& knowledge, c10::Device device,
+                     torch::jit::Stack& stack) {
   std::optional<InnerCalls> inner;
   if (knowledge.meta_kernel->composite) inner.emplace(device);
   knowledge.meta_kernel->kernel.callBoxed(op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
 }
 
-bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::Device device, torch::jit::Stack& stack) {
+bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::Device device,
+                     torch::jit::Stack& stack) {
   if (!knowledge.meta_kernel || knowledge.meta_kernel_missing.load(std::memory_order_relaxed)) return false;
   // TensorIterator on the CPU copies what it must cast before it looks at strides; a Meta kernel does not.
   bool may_copy = knowledge.pointwise && device.is_cpu() && may_copy_operands(operands_of(stack));
   // Asked again with these where the kernel turns out to be missing, or where operands are copied.
-  bool certain = knowledge.steady && !may_copy && knowledge.meta_kernel_worked.load(std::memory_order_relaxed);
+  bool certain =
+      knowledge.steady && !may_copy && knowledge.meta_kernel_worked.load(std::memory_order_relaxed);
   torch::jit::Stack kept;
   if (!certain) kept = stack;
-  if (knowledge.device_argument >= 0 && (!knowledge.takes_tensors || !stack[knowledge.device_argument].isNone())) stack[knowledge.device_argument] = c10::Device(c10::kMeta);
+  if (knowledge.device_argument >= 0 &&
+      (!knowledge.takes_tensors || !stack[knowledge.device_argument].isNone()))
+    stack[knowledge.device_argument] = c10::Device(c10::kMeta);
   bool missing = false;
   try {
     run_meta_kernel(op, knowledge, device, stack);
@@ -233,7 +176,8 @@ bool ask_meta_kernel(const c10::OperatorHandle& op, Knowledge& knowledge, c10::D
     missing = says_kernel_is_missing(error);
     if (certain || !missing) throw;
   } catch (const std::exception&) {
-    // A composite kernel came upon a Meta kernel that Python registered, and that one raised: the real kernel knows better.
+    // A composite kernel came upon a Meta kernel that Python registered, and that one raised: the real kernel
+    // knows better.
     missing = op.operator_name().getNamespace() == "aten";
     if (certain || !missing) throw;
   }
@@ -258,7 +202,8 @@ Devices infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::j
   c10::impl::ExcludeDispatchKeyGuard below_tracing(ours);
 
   Knowledge& knowledge = knowledge_of(op);
-  if (knowledge.device_argument >= 0 && stack[knowledge.device_argument].isDevice()) device = stack[knowledge.device_argument].toDevice();
+  if (knowledge.device_argument >= 0 && stack[knowledge.device_argument].isDevice())
+    device = stack[knowledge.device_argument].toDevice();
   Devices devices(knowledge.returns, device);
   if (knowledge.rule) {
     ShapeCall call(op, device, stack);
@@ -273,7 +218,10 @@ Devices infer_shapes(const c10::OperatorHandle& op, c10::Device device, torch::j
   if (ask_meta_kernel(op, knowledge, device, stack)) return devices;
   // On stand-in data the effect would be had, and on nothing.
   if (facts(op).side_effect) {
-    if (knowledge.returns) throw UnsupportedError(full_name(op) + " has side effects and results whose shapes are not known; register a Meta kernel for it");
+    if (knowledge.returns)
+      throw UnsupportedError(
+          full_name(op) +
+          " has side effects and results whose shapes are not known; register a Meta kernel for it");
     stack.clear();
     return devices;
   }
@@ -287,7 +235,8 @@ bool infer_inner_shapes(const c10::OperatorHandle& op, torch::jit::Stack& stack)
   // A kernel may compute with numbers of its own on the CPU.
   if (std::none_of(first, stack.end(), mentions_meta)) return false;
   // A kernel that reads data has no answer for metas; what stand-ins hold would be a guess.
-  TORCH_CHECK_NOT_IMPLEMENTED(!facts(op).data_dependent, full_name(op), " reads data, and a meta tensor has none");
+  TORCH_CHECK_NOT_IMPLEMENTED(!facts(op).data_dependent, full_name(op),
+                              " reads data, and a meta tensor has none");
   torch::jit::Stack results(std::make_move_iterator(first), std::make_move_iterator(stack.end()));
   stack.erase(first, stack.end());
   const c10::Device device = *asked_for;

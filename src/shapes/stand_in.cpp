@@ -46,23 +46,27 @@ void map_tensors(c10::IValue& value, Map&& map) {
     if (value.toTensor().defined()) value = map(value.toTensor());
   } else if (value.isTensorList()) {
     c10::List<at::Tensor> mapped;
-    for (const at::Tensor& tensor : value.toTensorVector()) mapped.push_back(tensor.defined() ? map(tensor) : tensor);
+    for (const at::Tensor& tensor : value.toTensorVector())
+      mapped.push_back(tensor.defined() ? map(tensor) : tensor);
     value = std::move(mapped);
   } else if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> mapped;
-    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) mapped.push_back(tensor && tensor->defined() ? std::optional(map(*tensor)) : tensor);
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+      mapped.push_back(tensor && tensor->defined() ? std::optional(map(*tensor)) : tensor);
     value = std::move(mapped);
   }
 }
 
-/// Real tensors in the place of metas. Values are chosen so that kernels that look at them succeed: well-conditioned matrices, indices that exist.
+/// Real tensors in the place of metas. Values are chosen so that kernels that look at them succeed:
+/// well-conditioned matrices, indices that exist.
 class StandIns {
  public:
   explicit StandIns(c10::Device device) : device_(device) {}
 
   void measure(const at::Tensor& meta) {
     if (!meta.is_meta()) return;
-    size_t bytes = at::detail::computeStorageNbytes(meta.sizes(), meta.strides(), meta.itemsize(), meta.storage_offset());
+    size_t bytes = at::detail::computeStorageNbytes(meta.sizes(), meta.strides(), meta.itemsize(),
+                                                    meta.storage_offset());
     size_t& room = memory_[meta.storage().unsafeGetStorageImpl()].bytes;
     room = std::max({room, bytes, meta.storage().nbytes()});
   }
@@ -90,16 +94,20 @@ class StandIns {
     TensorMeta geometry = describe(real, c10::kMeta);
     at::Tensor made = make_meta(geometry);
     for (const auto& [meta, stand_in] : pairs_)
-      if (stand_in.storage().is_alias_of(real.storage())) made.unsafeGetTensorImpl()->set_storage_keep_dtype(meta.storage());
+      if (stand_in.storage().is_alias_of(real.storage()))
+        made.unsafeGetTensorImpl()->set_storage_keep_dtype(meta.storage());
     return made;
   }
 
   /// Arguments whose sizes, strides or offset the kernel changed change on meta too.
   void take_over_geometry() {
     for (auto& [meta, real] : pairs_) {
-      if (meta.sizes() == real.sizes() && meta.strides() == real.strides() && meta.storage_offset() == real.storage_offset()) continue;
+      if (meta.sizes() == real.sizes() && meta.strides() == real.strides() &&
+          meta.storage_offset() == real.storage_offset())
+        continue;
       meta.unsafeGetTensorImpl()->set_sizes_and_strides(real.sizes(), real.strides(), real.storage_offset());
-      if (meta.storage().nbytes() < real.storage().nbytes()) meta.storage().unsafeGetStorageImpl()->set_nbytes(real.storage().nbytes());
+      if (meta.storage().nbytes() < real.storage().nbytes())
+        meta.storage().unsafeGetStorageImpl()->set_nbytes(real.storage().nbytes());
     }
   }
 
@@ -109,7 +117,9 @@ class StandIns {
     c10::Storage real;
   };
 
-  at::TensorOptions options(at::ScalarType dtype) const { return at::TensorOptions().dtype(dtype).device(device_); }
+  at::TensorOptions options(at::ScalarType dtype) const {
+    return at::TensorOptions().dtype(dtype).device(device_);
+  }
 
   c10::Storage fill(size_t bytes, at::ScalarType dtype) const {
     auto count = int64_t((bytes + c10::elementSize(dtype) - 1) / c10::elementSize(dtype));
@@ -118,8 +128,10 @@ class StandIns {
   }
 
   static void make_well_conditioned(const at::Tensor& tensor) {
-    bool matrices = tensor.dim() >= 2 && tensor.size(-1) == tensor.size(-2) && (tensor.is_floating_point() || tensor.is_complex());
-    if (matrices && tensor.is_non_overlapping_and_dense()) tensor.diagonal(0, -2, -1).fill_(double(tensor.size(-1) + 1));
+    bool matrices = tensor.dim() >= 2 && tensor.size(-1) == tensor.size(-2) &&
+                    (tensor.is_floating_point() || tensor.is_complex());
+    if (matrices && tensor.is_non_overlapping_and_dense())
+      tensor.diagonal(0, -2, -1).fill_(double(tensor.size(-1) + 1));
   }
 
   c10::Device device_;
@@ -134,8 +146,10 @@ Devices run_on_stand_ins(const c10::OperatorHandle& op, c10::Device device, torc
   GeneratorsKept generators;
   keep_generators(generators, device, stack);
   StandIns stand_ins(device);
-  for (c10::IValue& argument : stack) map_tensors(argument, [&](const at::Tensor& t) { return stand_ins.measure(t), t; });
-  for (c10::IValue& argument : stack) map_tensors(argument, [&](const at::Tensor& t) { return stand_ins.real(t); });
+  for (c10::IValue& argument : stack)
+    map_tensors(argument, [&](const at::Tensor& t) { return stand_ins.measure(t), t; });
+  for (c10::IValue& argument : stack)
+    map_tensors(argument, [&](const at::Tensor& t) { return stand_ins.real(t); });
   op.callBoxed(stack);
   stand_ins.take_over_geometry();
   Devices devices(stack.size(), device);

@@ -5,13 +5,16 @@
 
 namespace tandem {
 
-/// A fake that is no leaf, as the real tensor is none: gradients go through it to `leaf`. `beyond` is the real tensor's history, or nothing.
+/// A fake that is no leaf, as the real tensor is none: gradients go through it to `leaf`. `beyond` is the
+/// real tensor's history, or nothing.
 at::Tensor non_leaf_of(const at::Tensor& leaf, const NodePtr& beyond);
 
-/// Ends the gradients of a captured tensor's fake, and leads on to the real tensor: `autograd::grad` inside the program asks for the tensor that it knows.
+/// Ends the gradients of a captured tensor's fake, and leads on to the real tensor: `autograd::grad` inside
+/// the program asks for the tensor that it knows.
 NodePtr end_at(const at::Tensor& leaf, const at::Tensor& real);
 
-/// Stands for what an argument was computed from, those of the inputs among it whose `visible` is made already; a gradient that goes through it throws RunEagerly.
+/// Stands for what an argument was computed from, those of the inputs among it whose `visible` is made
+/// already; a gradient that goes through it throws RunEagerly.
 NodePtr history_of(const at::Tensor& real, const std::vector<TracedInput>& inputs);
 
 /// Whether the node is one of these.

@@ -25,9 +25,12 @@ using GradNode = torch::autograd::Node;
 struct Formula {
   Question question;
   std::vector<SavedVariable*> (*saved)(GradNode&);
-  void (*refuse_next_order)(GradNode&) = nullptr;  ///< throws NoNextOrder for sizes at which it is too long where its result is differentiated in turn
-  bool real_alone = false;                         ///< of complex numbers the ways round otherwise than libtorch's
-  bool within_others = false;                      ///< only where another formula calls it: sums are associated otherwise than libtorch's
+  /// throws NoNextOrder for sizes at which it is too long where its result is differentiated in turn
+  void (*refuse_next_order)(GradNode&) = nullptr;
+  /// of complex numbers the ways round otherwise than libtorch's
+  bool real_alone = false;
+  /// only where another formula calls it: sums are associated otherwise than libtorch's
+  bool within_others = false;
   size_t ways() const { return question == Question::HowManyZeros ? 3 : 2; }
 };
 
@@ -36,36 +39,56 @@ std::vector<SavedVariable*> saved_by(GradNode& node) {
   return {&(static_cast<Of&>(node).*places)...};
 }
 
-/// libtorch's formula is one loop over the elements then, with loops over the elements before and behind inside.
+/// libtorch's formula is one loop over the elements then, with loops over the elements before and behind
+/// inside.
 void refuse_long_loops(GradNode& node) {
   constexpr int64_t longest = 32;
   auto& cumprod = static_cast<CumprodBackward0&>(node);
   const at::Tensor self = cumprod.self_.unpack();
   if (self.dim() == 0 || self.size(cumprod.dim) <= longest) return;
-  refuse<NoNextOrder>("cumprod over more than " + std::to_string(longest) + " elements has no second derivative that can be compiled");
+  refuse<NoNextOrder>("cumprod over more than " + std::to_string(longest) +
+                      " elements has no second derivative that can be compiled");
 }
 
 const Formula* find_formula(const GradNode& node) {
   static const std::unordered_map<std::type_index, Formula> formulas = {
-      {typeid(MaxBackward1), {Question::IsZero, saved_by<MaxBackward1, &MaxBackward1::self_, &MaxBackward1::result_>}},
-      {typeid(MinBackward1), {Question::IsZero, saved_by<MinBackward1, &MinBackward1::self_, &MinBackward1::result_>}},
-      {typeid(MedianBackward0), {Question::IsZero, saved_by<MedianBackward0, &MedianBackward0::self_, &MedianBackward0::result_>}},
-      {typeid(NanmedianBackward0), {Question::IsZero, saved_by<NanmedianBackward0, &NanmedianBackward0::self_, &NanmedianBackward0::result_>}},
-      {typeid(ProdBackward0), {Question::HowManyZeros, saved_by<ProdBackward0, &ProdBackward0::self_, &ProdBackward0::result_>}},
-      {typeid(ProdBackward1), {Question::IsZero, saved_by<ProdBackward1, &ProdBackward1::self_, &ProdBackward1::result_>}},
-      {typeid(CumprodBackward0), {Question::IsZero, saved_by<CumprodBackward0, &CumprodBackward0::self_, &CumprodBackward0::result_>, refuse_long_loops, /*real_alone=*/true}},
+      {typeid(MaxBackward1),
+       {Question::IsZero, saved_by<MaxBackward1, &MaxBackward1::self_, &MaxBackward1::result_>}},
+      {typeid(MinBackward1),
+       {Question::IsZero, saved_by<MinBackward1, &MinBackward1::self_, &MinBackward1::result_>}},
+      {typeid(MedianBackward0),
+       {Question::IsZero, saved_by<MedianBackward0, &MedianBackward0::self_, &MedianBackward0::result_>}},
+      {typeid(NanmedianBackward0),
+       {Question::IsZero,
+        saved_by<NanmedianBackward0, &NanmedianBackward0::self_, &NanmedianBackward0::result_>}},
+      {typeid(ProdBackward0),
+       {Question::HowManyZeros, saved_by<ProdBackward0, &ProdBackward0::self_, &ProdBackward0::result_>}},
+      {typeid(ProdBackward1),
+       {Question::IsZero, saved_by<ProdBackward1, &ProdBackward1::self_, &ProdBackward1::result_>}},
+      {typeid(CumprodBackward0),
+       {Question::IsZero, saved_by<CumprodBackward0, &CumprodBackward0::self_, &CumprodBackward0::result_>,
+        refuse_long_loops, /*real_alone=*/true}},
       {typeid(LinalgDetBackward0),
-       {Question::WhichMatrices, saved_by<LinalgDetBackward0, &LinalgDetBackward0::A_, &LinalgDetBackward0::LU_, &LinalgDetBackward0::pivots_, &LinalgDetBackward0::result_>}},
-      {typeid(MaskedFillBackward1), {.question = Question::Nothing, .saved = saved_by<MaskedFillBackward1, &MaskedFillBackward1::mask_>, .within_others = true}},
+       {Question::WhichMatrices,
+        saved_by<LinalgDetBackward0, &LinalgDetBackward0::A_, &LinalgDetBackward0::LU_,
+                 &LinalgDetBackward0::pivots_, &LinalgDetBackward0::result_>}},
+      {typeid(MaskedFillBackward1),
+       {.question = Question::Nothing,
+        .saved = saved_by<MaskedFillBackward1, &MaskedFillBackward1::mask_>,
+        .within_others = true}},
   };
   const auto found = formulas.find(typeid(node));
   return found == formulas.end() ? nullptr : &found->second;
 }
 
-/// Gives a tensor to every way. Of the gradients that come back only that of the way which data take counts: others may hold NaN.
+/// Gives a tensor to every way. Of the gradients that come back only that of the way which data take counts:
+/// others may hold NaN.
 struct Parting : GradNode {
-  Parting(Tensors conditions, edge_list&& edges) : GradNode(std::move(edges)), conditions_(std::move(conditions)) {}
-  variable_list apply(variable_list&& gradients) override { return {choose(conditions_, std::move(gradients))}; }
+  Parting(Tensors conditions, edge_list&& edges)
+      : GradNode(std::move(edges)), conditions_(std::move(conditions)) {}
+  variable_list apply(variable_list&& gradients) override {
+    return {choose(conditions_, std::move(gradients))};
+  }
   std::string name() const override { return "tandem::Parting"; }
 
  private:
@@ -77,7 +100,8 @@ Tensors part(const at::Tensor& tensor, const Tensors& conditions, size_t ways) {
   auto parting = make_node<Parting>(conditions, edge_list{gradient_edge(tensor)});
   Tensors parts;
   for (size_t way = 0; way < ways; ++way) {
-    at::Tensor& copy = parts.emplace_back(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
+    at::Tensor& copy = parts.emplace_back(
+        tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), true));
     torch::autograd::impl::set_gradient_edge(copy, {NodePtr(parting), parting->add_input_metadata(copy)});
   }
   return parts;
@@ -86,7 +110,9 @@ Tensors part(const at::Tensor& tensor, const Tensors& conditions, size_t ways) {
 /// While it lives, a node has kept this tensor.
 class Kept {
  public:
-  Kept(SavedVariable& place, const at::Tensor& tensor) : place_(place), before_(std::move(place)) { place_ = SavedVariable(tensor, /*is_output=*/false); }
+  Kept(SavedVariable& place, const at::Tensor& tensor) : place_(place), before_(std::move(place)) {
+    place_ = SavedVariable(tensor, /*is_output=*/false);
+  }
   ~Kept() { place_ = std::move(before_); }
   Kept(const Kept&) = delete;
 
@@ -98,7 +124,10 @@ class Kept {
 /// Stands for libtorch's node, and calls it once for each way.
 struct Branching : GradNode {
   Branching(NodePtr node, const Formula& formula)
-      : GradNode(node->sequence_nr(), edge_list(node->next_edges())), node_(std::move(node)), formula_(formula), has_own_code_(!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) {}
+      : GradNode(node->sequence_nr(), edge_list(node->next_edges())),
+        node_(std::move(node)),
+        formula_(formula),
+        has_own_code_(!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) {}
 
   variable_list apply(variable_list&& gradients) override {
     if (has_own_code_) return (*node_)(std::move(gradients));
@@ -135,12 +164,14 @@ struct Branching : GradNode {
     const std::vector<SavedVariable*> places = formula_.saved(*node_);
     std::vector<Tensors> kept, given;
     for (const SavedVariable* place : places)
-      kept.push_back(without_others(formula_.question, conditions, part(place->unpack(getptr()), conditions, formula_.ways())));
+      kept.push_back(without_others(formula_.question, conditions,
+                                    part(place->unpack(getptr()), conditions, formula_.ways())));
     for (const at::Tensor& gradient : gradients) given.push_back(part(gradient, conditions, formula_.ways()));
     std::vector<variable_list> results;
     for (size_t way = 0; way < formula_.ways(); ++way) {
       std::vector<std::unique_ptr<Kept>> own;
-      for (size_t i = 0; i < places.size(); ++i) own.push_back(std::make_unique<Kept>(*places[i], kept[i][way]));
+      for (size_t i = 0; i < places.size(); ++i)
+        own.push_back(std::make_unique<Kept>(*places[i], kept[i][way]));
       variable_list tangents;
       for (const Tensors& gradient : given) tangents.push_back(gradient[way]);
       results.push_back(along(way, tangents));
@@ -160,13 +191,24 @@ struct Branching : GradNode {
 
   const NodePtr node_;
   const Formula& formula_;
-  const bool has_own_code_;                        ///< hooks on saved tensors: what they ask is for the program to know
+  /// hooks on saved tensors: what they ask is for the program to know
+  const bool has_own_code_;
 };
 
 }  // namespace
 
 const std::vector<const char*>& branching_operators() {
-  static const std::vector<const char*> names = {"max", "min", "median", "nanmedian", "prod", "prod.dim_int", "cumprod", "cumprod_", "_linalg_det", "masked_fill.Tensor", "masked_fill_.Tensor"};
+  static const std::vector<const char*> names = {"max",
+                                                 "min",
+                                                 "median",
+                                                 "nanmedian",
+                                                 "prod",
+                                                 "prod.dim_int",
+                                                 "cumprod",
+                                                 "cumprod_",
+                                                 "_linalg_det",
+                                                 "masked_fill.Tensor",
+                                                 "masked_fill_.Tensor"};
   return names;
 }
 
@@ -174,7 +216,9 @@ bool branch(const at::Tensor& result) {
   if (!result.defined() || !result.requires_grad() || result.is_view()) return false;
   const NodePtr node = result.grad_fn();
   const Formula* formula = node ? find_formula(*node) : nullptr;
-  if (!formula || (formula->real_alone && result.is_complex()) || (formula->within_others && !Way::current()) || has_hooks(*node) || !node->retains_grad_hooks().empty()) return false;
+  if (!formula || (formula->real_alone && result.is_complex()) ||
+      (formula->within_others && !Way::current()) || has_hooks(*node) || !node->retains_grad_hooks().empty())
+    return false;
   auto branching = make_node<Branching>(node, *formula);
   branching->add_input_metadata(result);
   torch::autograd::impl::set_gradient_edge(result, {NodePtr(branching), 0});

@@ -9,7 +9,8 @@ namespace tandem {
 namespace {
 
 c10::DispatchKeySet keys_for(c10::Device device, const at::Tensor& meta) {
-  c10::DispatchKeySet keys(c10::DispatchKeySet(c10::computeDispatchKey(meta.scalar_type(), std::nullopt, device)));
+  c10::DispatchKeySet keys(
+      c10::DispatchKeySet(c10::computeDispatchKey(meta.scalar_type(), std::nullopt, device)));
   keys = keys | c10::DispatchKeySet(c10::DispatchKey::Fake);
   if (meta.is_conj()) keys = keys | c10::DispatchKeySet(c10::DispatchKey::Conjugate);
   if (meta.is_neg()) keys = keys | c10::DispatchKeySet(c10::DispatchKey::Negative);
@@ -37,8 +38,11 @@ NotedCopies::NotedCopies(WeakFakes& into) : outer_(std::exchange(copies, &into))
 NotedCopies::~NotedCopies() { copies = outer_; }
 
 FakeImpl::FakeImpl(at::Tensor meta_, c10::Device device, Value value_, uint64_t tracer_)
-    : TensorImpl(keys_for(device, meta_), meta_.dtype(), device), meta(std::move(meta_)), value(value_), tracer(tracer_) {
-  storage_access_should_throw_ = true;      // code that looks there would find a null
+    : TensorImpl(keys_for(device, meta_), meta_.dtype(), device),
+      meta(std::move(meta_)),
+      value(value_),
+      tracer(tracer_) {
+  storage_access_should_throw_ = true;  // code that looks there would find a null
   refresh();
 }
 
@@ -59,17 +63,21 @@ FakePtr FakeImpl::copy(Version&& version, bool allow_metadata_change) const {
   return copied;
 }
 
-c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10::VariableVersion& version, bool allow) const {
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(const c10::VariableVersion& version,
+                                                                      bool allow) const {
   return is_fake() ? noted(copy(version, allow)) : TensorImpl::shallow_copy_and_detach(version, allow);
 }
-c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::VariableVersion&& version, bool allow) const {
-  return is_fake() ? noted(copy(std::move(version), allow)) : TensorImpl::shallow_copy_and_detach(std::move(version), allow);
+c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::VariableVersion&& version,
+                                                                      bool allow) const {
+  return is_fake() ? noted(copy(std::move(version), allow))
+                   : TensorImpl::shallow_copy_and_detach(std::move(version), allow);
 }
 
 void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) {
   if (!is_fake()) return TensorImpl::shallow_copy_from(from);
   auto* fake = dynamic_cast<FakeImpl*>(from.get());
-  TORCH_CHECK(fake && fake->is_fake(), "a traced tensor cannot take over the data of a tensor from outside the trace");
+  TORCH_CHECK(fake && fake->is_fake(),
+              "a traced tensor cannot take over the data of a tensor from outside the trace");
   meta = fake->meta;
   value = fake->value;
   zero = fake->zero;
@@ -77,7 +85,9 @@ void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) {
   refresh();
 }
 
-FakeImpl::Likeness FakeImpl::likeness() const { return {meta, device(), value, tracer, key_set_, version_counter(), zero}; }
+FakeImpl::Likeness FakeImpl::likeness() const {
+  return {meta, device(), value, tracer, key_set_, version_counter(), zero};
+}
 
 at::Tensor FakeImpl::Likeness::make() const {
   auto made = c10::make_intrusive<FakeImpl>(meta, device, value, tracer);
@@ -95,14 +105,19 @@ void FakeImpl::release_resources() {
 
 void FakeImpl::become(const at::Tensor& real) {
   auto* from = real.unsafeGetTensorImpl();
-  const bool starts_here = requires_grad() && at::Tensor(c10::intrusive_ptr<TensorImpl>::reclaim_copy(this)).is_leaf();
+  const bool starts_here =
+      requires_grad() && at::Tensor(c10::intrusive_ptr<TensorImpl>::reclaim_copy(this)).is_leaf();
   set_autograd_meta(nullptr);
-  if (from->is_inference()) copy_tensor_metadata(from, this, c10::VariableVersion(0), true);
-  else copy_tensor_metadata(from, this, from->version_counter(), true);
+  if (from->is_inference())
+    copy_tensor_metadata(from, this, c10::VariableVersion(0), true);
+  else
+    copy_tensor_metadata(from, this, from->version_counter(), true);
   meta.reset();
   at::Tensor self(c10::intrusive_ptr<TensorImpl>::reclaim_copy(this));
-  if (real.requires_grad()) share_history(self, real);
-  else if (starts_here) self.set_requires_grad(true);
+  if (real.requires_grad())
+    share_history(self, real);
+  else if (starts_here)
+    self.set_requires_grad(true);
 }
 
 void FakeImpl::lend_memory(c10::Storage storage) {
@@ -110,7 +125,9 @@ void FakeImpl::lend_memory(c10::Storage storage) {
   storage_access_should_throw_ = false;
 }
 
-bool FakeImpl::memory_was_written() const { return storage_ && !c10::impl::cow::is_cow_data_ptr(storage_.unsafeGetStorageImpl()->data_ptr()); }
+bool FakeImpl::memory_was_written() const {
+  return storage_ && !c10::impl::cow::is_cow_data_ptr(storage_.unsafeGetStorageImpl()->data_ptr());
+}
 
 void FakeImpl::take_memory_back() {
   storage_ = c10::Storage();

@@ -11,10 +11,11 @@ class FakeImpl final : public c10::TensorImpl {
  public:
   FakeImpl(at::Tensor meta, c10::Device device, Value value, uint64_t tracer);
 
-  at::Tensor meta;            ///< same geometry on the meta device; fakes that share memory share its storage
-  Value value;                ///< the name of this tensor in the recorded graph
-  const uint64_t tracer;      ///< which tracer made it
-  bool zero = false;          ///< stands for what libtorch calls a zero tensor: zeros without memory, which nobody may write
+  at::Tensor meta;        ///< same geometry on the meta device; fakes that share memory share its storage
+  Value value;            ///< the name of this tensor in the recorded graph
+  const uint64_t tracer;  ///< which tracer made it
+  /// stands for what libtorch calls a zero tensor: zeros without memory, which nobody may write
+  bool zero = false;
 
   /// False once it has become a real tensor.
   bool is_fake() const { return key_set_.has(c10::DispatchKey::Fake); }
@@ -26,7 +27,7 @@ class FakeImpl final : public c10::TensorImpl {
     Value value;
     uint64_t tracer;
     c10::DispatchKeySet keys;
-    c10::VariableVersion versions;           ///< disabled for inference tensors
+    c10::VariableVersion versions;  ///< disabled for inference tensors
     bool zero;
 
     /// Whoever looks for the fakes of a trace does not count it.
@@ -34,18 +35,22 @@ class FakeImpl final : public c10::TensorImpl {
   };
   Likeness likeness() const;
 
-  /// From now on this is the tensor `real`, or one that shares its memory, versions and history: for whoever still has it when the trace has ended.
+  /// From now on this is the tensor `real`, or one that shares its memory, versions and history: for whoever
+  /// still has it when the trace has ended.
   void become(const at::Tensor& real);
 
   /// Takes on the geometry of `meta` after an operator changed it in place.
   void refresh();
 
-  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version, bool allow_metadata_change) const override;
-  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version, bool allow_metadata_change) const override;
+  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
+                                                         bool allow_metadata_change) const override;
+  c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version,
+                                                         bool allow_metadata_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) override;
   void release_resources() override;
 
-  /// Memory that a program may fill through a pointer (`at::tensor(vector)` does); gone after the first use in an operator.
+  /// Memory that a program may fill through a pointer (`at::tensor(vector)` does); gone after the first use
+  /// in an operator.
   void lend_memory(c10::Storage storage);
   /// Whether somebody asked for a writable pointer; reading the lent storage does not count.
   bool memory_was_written() const;

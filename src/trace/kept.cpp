@@ -15,7 +15,8 @@ class Owners {
     if (tensor.defined()) add(tensor.unsafeGetTensorImpl());
   }
 
-  /// What autograd keeps beside a tensor: the tensor that it is a view of, its gradient, and the tensor itself where gradients gather in it.
+  /// What autograd keeps beside a tensor: the tensor that it is a view of, its gradient, and the tensor
+  /// itself where gradients gather in it.
   void add_what_belongs_to(const at::Tensor& tensor) {
     auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
     if (!meta) return;
@@ -29,7 +30,8 @@ class Owners {
     if (auto* gathers = dynamic_cast<torch::autograd::AccumulateGrad*>(end.get())) add(gathers->variable);
   }
 
-  /// Whether views know functions that make them anew, and back, as complex ones do: these own tensors that nobody can ask them for.
+  /// Whether views know functions that make them anew, and back, as complex ones do: these own tensors that
+  /// nobody can ask them for.
   bool has_functions() const { return has_functions_; }
 
   size_t of(const c10::TensorImpl* impl) const {
@@ -61,7 +63,9 @@ std::vector<FakePtr> Tracer::owned_by_program(const std::vector<const c10::Tenso
     owners.add_what_belongs_to(at::Tensor(fake));
   }
   met_view_functions_ = met_view_functions_ || owners.has_functions();
-  std::erase_if(alive, [&](const FakePtr& fake) { return fake.use_count() <= owners.of(fake.get()) + references_of_wrapper(*fake); });
+  std::erase_if(alive, [&](const FakePtr& fake) {
+    return fake.use_count() <= owners.of(fake.get()) + references_of_wrapper(*fake);
+  });
   return alive;
 }
 

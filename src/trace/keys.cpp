@@ -1,7 +1,7 @@
 // The only place that knows which dispatch keys we listen on.
 //
-// Fake lies below autograd: there every call arrives after autograd has had its say. DeferredInit lies above it: there real tensors are swapped for
-// their fakes before autograd sees them.
+// Fake lies below autograd: there every call arrives after autograd has had its say. DeferredInit lies above
+// it: there real tensors are swapped for their fakes before autograd sees them.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
@@ -31,34 +31,44 @@ void remember_failure(Step&& step) {
 
 void record_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (shapes_are_asked()) {
-    if (!infer_inner_shapes(op, *stack)) op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
+    if (!infer_inner_shapes(op, *stack))
+      op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake),
+                         stack);
     return;
   }
-  if (is_mark(op)) return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
+  if (is_mark(op))
+    return op.redispatchBoxed(
+        keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake), stack);
   Tracer* tracer = Tracer::current();
   if (!tracer) {
     if (Watcher* watcher = Watcher::current()) return watcher->see(op, keys, *stack);
     if (run_on_zeros(op, *stack)) return;
-    throw Error("a tensor from inside a traced function was used after the trace had ended, in " + op.schema().name() +
-                "; it has no data: return it from the function instead of keeping it");
+    throw Error("a tensor from inside a traced function was used after the trace had ended, in " +
+                op.schema().name() + "; it has no data: return it from the function instead of keeping it");
   }
   remember_failure([&] { tracer->record_call(op, *stack); });
 }
 
-/// What an operator gives back as it got it (`to`, where there is nothing to do) is still the tensor that the program knows: it may ask for gradients of it. Once it was written,
-/// only its fake knows its history.
-void return_the_same(const c10::OperatorHandle& op, const std::vector<Lifted>& lifted, torch::jit::Stack& stack) {
-  if (lifted.empty() || op.schema().returns().size() != 1 || !stack.back().isTensor() || op.schema().is_mutable()) return;
+/// What an operator gives back as it got it (`to`, where there is nothing to do) is still the tensor that the
+/// program knows: it may ask for gradients of it. Once it was written, only its fake knows its history.
+void return_the_same(const c10::OperatorHandle& op, const std::vector<Lifted>& lifted,
+                     torch::jit::Stack& stack) {
+  if (lifted.empty() || op.schema().returns().size() != 1 || !stack.back().isTensor() ||
+      op.schema().is_mutable())
+    return;
   for (const auto& [real, fake] : lifted)
-    if (fake.is_same(stack.back().toTensor()) && (fake.is_inference() || fake._version() == real._version())) stack.back() = real;
+    if (fake.is_same(stack.back().toTensor()) && (fake.is_inference() || fake._version() == real._version()))
+      stack.back() = real;
 }
 
 void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   std::vector<Lifted> lifted;
-  if (Tracer* tracer = Tracer::current()) remember_failure([&] { lifted = tracer->lift_arguments(op.schema().arguments().size(), *stack); });
+  if (Tracer* tracer = Tracer::current())
+    remember_failure([&] { lifted = tracer->lift_arguments(op.schema().arguments().size(), *stack); });
   OutermostCall here(op);
   try {
-    op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit), stack);
+    op.redispatchBoxed(
+        keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::DeferredInit), stack);
     return_the_same(op, lifted, *stack);
   } catch (const c10::Error& error) {
     if (!asks_for_data(error.what_without_backtrace())) throw;
@@ -72,7 +82,8 @@ void lift_detach(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
     remember_failure([&] {
       tracer->lift_arguments(1, *stack);
       for (const TracedInput& input : tracer->inputs())
-        if (input.real.is_view() && input.visible.is_same(stack->back().toTensor())) throw RunEagerly("the function detaches an input in place that is a view");
+        if (input.real.is_view() && input.visible.is_same(stack->back().toTensor()))
+          throw RunEagerly("the function detaches an input in place that is a view");
     });
   }
   lift_fallback(op, keys, stack);
@@ -81,7 +92,8 @@ void lift_detach(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
 void lift_branching(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   lift_fallback(op, keys, stack);
   Tracer* tracer = Tracer::current();
-  if (tracer && branch(torch::jit::peek(stack, 0, op.schema().returns().size()).toTensor())) tracer->note_branches();
+  if (tracer && branch(torch::jit::peek(stack, 0, op.schema().returns().size()).toTensor()))
+    tracer->note_branches();
 }
 
 void lift_one_hot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -101,9 +113,14 @@ void lift_one_hot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch
 TORCH_LIBRARY_IMPL(aten, DeferredInit, library) {
   library.impl("detach_", torch::CppFunction::makeFromBoxedFunction<&lift_detach>());
   library.impl("one_hot", torch::CppFunction::makeFromBoxedFunction<&lift_one_hot>());
-  for (const char* name : branching_operators()) library.impl(name, torch::CppFunction::makeFromBoxedFunction<&lift_branching>());
+  for (const char* name : branching_operators())
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&lift_branching>());
 }
-TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_fallback>()); }
-TORCH_LIBRARY_IMPL(_, DeferredInit, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&lift_fallback>()); }
+TORCH_LIBRARY_IMPL(_, Fake, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&record_fallback>());
+}
+TORCH_LIBRARY_IMPL(_, DeferredInit, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&lift_fallback>());
+}
 
 }  // namespace tandem

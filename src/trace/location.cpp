@@ -22,16 +22,22 @@
 namespace tandem {
 namespace {
 
-constexpr std::array foreign_libraries = {"libtorch", "libc10", "libtandem", "libstdc++", "libc.so", "libc-", "libgcc_s", "libpthread", "ld-linux", "libgomp", "libasan", "libubsan"};
-constexpr std::array foreign_folders = {"/include/torch/", "/include/ATen/", "/include/c10/", "/torch/include/", "/include/tandem/", "/include/c++/", "/usr/include/", "/usr/lib/gcc/"};
+constexpr std::array foreign_libraries = {"libtorch", "libc10",  "libtandem", "libstdc++",
+                                          "libc.so",  "libc-",   "libgcc_s",  "libpthread",
+                                          "ld-linux", "libgomp", "libasan",   "libubsan"};
+constexpr std::array foreign_folders = {"/include/torch/", "/include/ATen/",   "/include/c10/",
+                                        "/torch/include/", "/include/tandem/", "/include/c++/",
+                                        "/usr/include/",   "/usr/lib/gcc/"};
 
 bool is_foreign_library(std::string_view path) {
   std::string_view file = path.substr(path.rfind('/') + 1);
-  return std::any_of(foreign_libraries.begin(), foreign_libraries.end(), [&](std::string_view name) { return file.starts_with(name); });
+  return std::any_of(foreign_libraries.begin(), foreign_libraries.end(),
+                     [&](std::string_view name) { return file.starts_with(name); });
 }
 
 [[maybe_unused]] bool is_foreign_source(std::string_view path) {
-  return std::any_of(foreign_folders.begin(), foreign_folders.end(), [&](std::string_view folder) { return path.find(folder) != path.npos; });
+  return std::any_of(foreign_folders.begin(), foreign_folders.end(),
+                     [&](std::string_view folder) { return path.find(folder) != path.npos; });
 }
 
 std::string script_location() {
@@ -39,7 +45,8 @@ std::string script_location() {
     torch::jit::SourceRange range = entry.range;
     if (range.source())
       if (auto original = range.source()->findSourceRangeThatGenerated(range)) range = *original;
-    if (auto place = range.file_line_col()) return std::get<0>(*place) + ":" + std::to_string(std::get<1>(*place));
+    if (auto place = range.file_line_col())
+      return std::get<0>(*place) + ":" + std::to_string(std::get<1>(*place));
   }
   return {};
 }
@@ -51,7 +58,8 @@ class DebugInfo {
  public:
   DebugInfo() : session_(dwfl_begin(&callbacks)) { refresh(); }
 
-  /// The innermost place of the user's at this address, functions that were inlined there included; empty when it is all foreign.
+  /// The innermost place of the user's at this address, functions that were inlined there included; empty
+  /// when it is all foreign.
   std::string find(uintptr_t address) {
     Dwfl_Module* module = module_at(address);
     if (!module || is_foreign_library(path_of(module))) return {};
@@ -63,7 +71,8 @@ class DebugInfo {
   /// The symbol at this address, local ones too; empty where it is foreign.
   std::string symbol(uintptr_t address) {
     Dwfl_Module* module = module_at(address);
-    const char* name = module && !is_foreign_library(path_of(module)) ? dwfl_module_addrname(module, address) : nullptr;
+    const char* name =
+        module && !is_foreign_library(path_of(module)) ? dwfl_module_addrname(module, address) : nullptr;
     return name ? name : "";
   }
 
@@ -99,7 +108,8 @@ class DebugInfo {
     const char* file = dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr);
     return place(dwfl_line_comp_dir(line), file, number);
   }
-  // The line table knows only the innermost inlined function, often one of libtorch's headers: walk out through the calls that were inlined.
+  // The line table knows only the innermost inlined function, often one of libtorch's headers: walk out
+  // through the calls that were inlined.
   static std::string enclosing_call(Dwfl_Module* module, uintptr_t address) {
     Dwarf_Addr bias = 0;
     Dwarf_Die* unit = dwfl_module_addrdie(module, address, &bias);
@@ -124,7 +134,8 @@ class DebugInfo {
     return place(folder, dwarf_filesrc(files, file, nullptr, nullptr), static_cast<int>(line));
   }
 
-  // Minimal debug information does not tell what was inlined: the line of the user's nearest before the call, in the same function, is where its arguments were made.
+  // Minimal debug information does not tell what was inlined: the line of the user's nearest before the call,
+  // in the same function, is where its arguments were made.
   static std::string preceding_line(Dwfl_Module* module, uintptr_t address) {
     GElf_Off offset = 0;
     GElf_Sym symbol;
@@ -140,7 +151,8 @@ class DebugInfo {
   }
 
   static inline char* no_debug_path = nullptr;
-  static constexpr Dwfl_Callbacks callbacks = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr, &no_debug_path};
+  static constexpr Dwfl_Callbacks callbacks = {dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo,
+                                               nullptr, &no_debug_path};
   Dwfl* session_;
 };
 
@@ -158,7 +170,10 @@ std::string symbol(uintptr_t address) { return debug_info().symbol(address); }
 std::string source_line(uintptr_t) { return {}; }
 std::string symbol(uintptr_t address) {
   Dl_info info;
-  return dladdr(reinterpret_cast<void*>(address), &info) && info.dli_sname && !is_foreign_library(info.dli_fname ? info.dli_fname : "") ? info.dli_sname : "";
+  return dladdr(reinterpret_cast<void*>(address), &info) && info.dli_sname &&
+                 !is_foreign_library(info.dli_fname ? info.dli_fname : "")
+             ? info.dli_sname
+             : "";
 }
 
 #endif
@@ -166,10 +181,13 @@ std::string symbol(uintptr_t address) {
 std::string function_name(uintptr_t address) {
   std::string name = symbol(address);
   int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
+  std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
   if (status == 0) name = plain.get();
-  constexpr std::array foreign_names = {"std::", "at::", "c10::", "torch::", "tandem::", "_start", "void std::"};
-  const bool foreign = std::any_of(foreign_names.begin(), foreign_names.end(), [&](const char* prefix) { return name.starts_with(prefix); });
+  constexpr std::array foreign_names = {
+      "std::", "at::", "c10::", "torch::", "tandem::", "_start", "void std::"};
+  const bool foreign = std::any_of(foreign_names.begin(), foreign_names.end(),
+                                   [&](const char* prefix) { return name.starts_with(prefix); });
   return foreign ? "" : name;
 }
 
@@ -199,7 +217,8 @@ std::string user_location() {
   int count = backtrace(frames.data(), static_cast<int>(frames.size()));
   for (auto look_up : {remembered<source_line>, remembered<function_name>})
     for (int i = 0; i < count; ++i)
-      if (std::string place = look_up(reinterpret_cast<uintptr_t>(frames[size_t(i)]) - 1); !place.empty()) return place;
+      if (std::string place = look_up(reinterpret_cast<uintptr_t>(frames[size_t(i)]) - 1); !place.empty())
+        return place;
   return {};
 }
 

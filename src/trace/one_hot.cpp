@@ -5,7 +5,8 @@
 namespace tandem {
 
 std::optional<at::Tensor> spread_classes(const at::Tensor& classes, int64_t count) {
-  const bool is_looked_at = classes.scalar_type() == at::kLong && classes.device().is_cpu() && classes.numel() > 0;
+  const bool is_looked_at =
+      classes.scalar_type() == at::kLong && classes.device().is_cpu() && classes.numel() > 0;
   if (count < 0 || !is_looked_at) return std::nullopt;
   at::_assert_async(classes.min().ge(0), "Class values must be non-negative.");
   at::_assert_async(classes.max().lt(count), "Class values must be smaller than num_classes.");

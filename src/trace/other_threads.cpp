@@ -15,7 +15,7 @@ std::mutex mutex;
 
 /// Tracers at work, and whether another thread came upon a fake of theirs.
 std::map<uint64_t, bool>& at_work() {
-  static auto& tracers = *new std::map<uint64_t, bool>;   // never destroyed: threads may outlive main
+  static auto& tracers = *new std::map<uint64_t, bool>;  // never destroyed: threads may outlive main
   return tracers;
 }
 
@@ -37,7 +37,8 @@ void map_tensors(c10::IValue& value, const Map& map) {
     value = std::move(list);
   } else if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) list.push_back(tensor ? std::optional(map(*tensor)) : std::nullopt);
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+      list.push_back(tensor ? std::optional(map(*tensor)) : std::nullopt);
     value = std::move(list);
   }
 }
@@ -66,9 +67,12 @@ bool run_on_zeros(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
     const FakeImpl* fake = as_fake(tensor);
     if (!fake) return tensor;
     all_noted = all_noted && note(fake->tracer);
-    return at::empty_strided(fake->sizes(), fake->strides(), at::TensorOptions(fake->dtype()).device(fake->device())).zero_();
+    return at::empty_strided(fake->sizes(), fake->strides(),
+                             at::TensorOptions(fake->dtype()).device(fake->device()))
+        .zero_();
   };
-  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i) map_tensors(stack[i], zeros);
+  for (size_t i = stack.size() - op.schema().arguments().size(); i < stack.size(); ++i)
+    map_tensors(stack[i], zeros);
   if (all_noted) op.callBoxed(&stack);
   return all_noted;
 }

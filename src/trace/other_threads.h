@@ -19,8 +19,9 @@ class OtherThreads {
   const uint64_t tracer_;
 };
 
-/// Makes a call on fakes in a thread that records nothing, with zeros in their place: the trace is dropped whatever comes of it, and an exception would end the process there. False where no trace
-/// that the fakes belong to goes on.
+/// Makes a call on fakes in a thread that records nothing, with zeros in their place: the trace is dropped
+/// whatever comes of it, and an exception would end the process there. False where no trace that the fakes
+/// belong to goes on.
 bool run_on_zeros(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
 }  // namespace tandem

@@ -58,20 +58,28 @@ bool RecordedCall::answer_knowing() {
   return true;
 }
 
-/// In anomaly mode the engine looks for NaN behind every node of autograd, which is for real gradients: nothing of the question stays in the graph.
+/// In anomaly mode the engine looks for NaN behind every node of autograd, which is for real gradients:
+/// nothing of the question stays in the graph.
 bool RecordedCall::forget_check_for_nan() {
-  if (!torch::autograd::AnomalyMode::is_enabled() || !torch::autograd::AnomalyMode::should_check_nan() || schema_.arguments().size() != 1) return false;
+  if (!torch::autograd::AnomalyMode::is_enabled() || !torch::autograd::AnomalyMode::should_check_nan() ||
+      schema_.arguments().size() != 1)
+    return false;
   auto& nodes = tracer_.graph_.nodes();
   const FakeImpl* asked = as_fake(stack_[first_].toTensor());
-  auto is_last = [&](size_t back, const char* name) { return nodes.size() >= back && nodes[nodes.size() - back].op.operator_name().name == name; };
-  if (!asked || !is_last(1, "aten::_is_any_true") || !is_last(2, "aten::isnan") || std::get<Value>(nodes.back().results[0]) != asked->value) return false;
+  auto is_last = [&](size_t back, const char* name) {
+    return nodes.size() >= back && nodes[nodes.size() - back].op.operator_name().name == name;
+  };
+  if (!asked || !is_last(1, "aten::_is_any_true") || !is_last(2, "aten::isnan") ||
+      std::get<Value>(nodes.back().results[0]) != asked->value)
+    return false;
   nodes.erase(nodes.end() - 2, nodes.end());
   return true;
 }
 
 void RecordedCall::find_device() {
   device_ = asked_device_ ? *asked_device_ : reference_ ? reference_->device() : c10::Device(c10::kCPU);
-  if (device_.is_cuda() && !device_.has_index()) device_ = c10::Device(c10::kCUDA, c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index());
+  if (device_.is_cuda() && !device_.has_index())
+    device_ = c10::Device(c10::kCUDA, c10::impl::VirtualGuardImpl(c10::kCUDA).getDevice().index());
 }
 
 void RecordedCall::append_node() {
@@ -84,14 +92,16 @@ void RecordedCall::append_node() {
 
 void Tracer::adopt_written_memory(FakeImpl& fake) {
   if (fake.memory_was_written()) {
-    at::Tensor data(c10::make_intrusive<c10::TensorImpl>(c10::Storage(fake.lent_memory()), c10::DispatchKeySet(c10::DispatchKey::CPU), fake.dtype()));
+    at::Tensor data(c10::make_intrusive<c10::TensorImpl>(
+        c10::Storage(fake.lent_memory()), c10::DispatchKeySet(c10::DispatchKey::CPU), fake.dtype()));
     data.unsafeGetTensorImpl()->set_sizes_and_strides(fake.sizes(), fake.strides(), fake.storage_offset());
     // The node that made the empty tensor stays, unread; from here on the value is the data.
     Value constant = add_value(make_meta(graph_.meta(fake.value)), fake.device());
     graph_.constants().emplace_back(constant, data);
     fake.value = constant;
     fake.meta = make_meta(graph_.meta(constant));
-    storage_ids_[fake.meta.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()] = graph_.meta(constant).storage;
+    storage_ids_[fake.meta.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()] =
+        graph_.meta(constant).storage;
     storages_.push_back(fake.meta.unsafeGetTensorImpl()->unsafe_storage());
   }
   fake.take_memory_back();
@@ -100,8 +110,11 @@ void Tracer::adopt_written_memory(FakeImpl& fake) {
 void Tracer::record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   if (met_zeros_ && answer_for_zeros(op, stack)) return;
   if (Way* way = Way::current(); way && way->answer(op, stack)) return;
-  const bool autograd_sees_kernel = c10::GradMode::is_enabled() && !c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradCPU);
-  c10::impl::ExcludeDispatchKeyGuard untraced(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+  const bool autograd_sees_kernel =
+      c10::GradMode::is_enabled() &&
+      !c10::impl::tls_local_dispatch_key_set().excluded_.has(c10::DispatchKey::AutogradCPU);
+  c10::impl::ExcludeDispatchKeyGuard untraced(
+      c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   RecordedCall(*this, op, stack, autograd_sees_kernel).run();
 }

@@ -56,9 +56,12 @@ bool RecordedCall::read_numbers(const c10::IValue& argument) {
   if (!argument.isList() || argument.toListRef().empty()) return false;
   std::vector<Value> values;
   for (const c10::IValue& element : argument.toListRef())
-    if (const at::Tensor number = behind_symbol(element); number.defined()) values.push_back(tracer_.value_of(number));
+    if (const at::Tensor number = behind_symbol(element); number.defined())
+      values.push_back(tracer_.value_of(number));
   if (values.empty()) return false;
-  if (values.size() != argument.toListRef().size()) throw RunEagerly(full_name(op_) + " is given numbers that are read from tensors together with constants" + called_at());
+  if (values.size() != argument.toListRef().size())
+    throw RunEagerly(full_name(op_) + " is given numbers that are read from tensors together with constants" +
+                     called_at());
   metas_.emplace_back(c10::List<at::Scalar>(std::vector<at::Scalar>(values.size(), any_number)));
   node_.arguments.emplace_back(std::move(values));
   return true;
@@ -66,7 +69,8 @@ bool RecordedCall::read_numbers(const c10::IValue& argument) {
 
 void RecordedCall::read_constant(size_t i, const c10::IValue& argument) {
   if (argument.isStorage())
-    throw UnsupportedError(full_name(op_) + " takes a storage, which has no data while tracing" + called_at() + "; use tensor operations instead");
+    throw UnsupportedError(full_name(op_) + " takes a storage, which has no data while tracing" +
+                           called_at() + "; use tensor operations instead");
   node_.arguments.emplace_back(argument);
   if (argument.isDevice()) asked_device_ = argument.toDevice();
   if (argument.isGenerator() || (argument.isBool() && schema_.arguments()[i].name() == "pin_memory")) {
@@ -100,18 +104,23 @@ at::Tensor RecordedCall::read_tensor(const at::Tensor& tensor, Operand& operand)
     fake = as_fake(tracer_.twin(tensor));
   }
   if (fake->tracer != tracer_.id_)
-    throw Error("a tensor from inside another traced function was used in " + full_name(op_) + "; it has no data: return it instead of keeping it");
+    throw Error("a tensor from inside another traced function was used in " + full_name(op_) +
+                "; it has no data: return it instead of keeping it");
   if (fake->lent_memory()) tracer_.adopt_written_memory(*fake);
-  if (fake->sizes() != fake->meta.sizes()) throw RunEagerly(full_name(op_) + " is given a tensor that a kernel of libtorch resized by itself" + called_at());
+  if (fake->sizes() != fake->meta.sizes())
+    throw RunEagerly(full_name(op_) + " is given a tensor that a kernel of libtorch resized by itself" +
+                     called_at());
   operand = fake->value;
   if (fake->zero) zero_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
-  if (c10::InferenceMode::is_enabled() && !fake->is_inference()) normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
+  if (c10::InferenceMode::is_enabled() && !fake->is_inference())
+    normal_storages_.push_back(tracer_.graph_.meta(fake->value).storage);
   if (tensor.requires_grad()) {
     tracer_.graph_.meta(fake->value).requires_grad = true;
     if (reads_ < 64) grads_ |= uint64_t(1) << reads_;
   }
   ++reads_;
-  if (!reference_ || (fake->dim() > 0 && reference_->dim() == 0) || (fake->device().is_cuda() && reference_->device().is_cpu())) {
+  if (!reference_ || (fake->dim() > 0 && reference_->dim() == 0) ||
+      (fake->device().is_cuda() && reference_->device().is_cpu())) {
     refuse_mixed_devices(*fake);
     reference_ = fake;
   } else if (fake->device() != reference_->device()) {

@@ -1,4 +1,5 @@
-// Calls that draw random numbers: from the live generator, or from a state that the program has read and put back.
+// Calls that draw random numbers: from the live generator, or from a state that the program has read and put
+// back.
 #include <ATen/SavedTensorHooks.h>
 
 #include "ops/generator_state.h"
@@ -12,18 +13,21 @@ namespace tandem {
 /// Attention draws numbers only where it drops something.
 bool RecordedCall::drops_nothing() const {
   for (size_t a = 0; a < schema_.arguments().size(); ++a)
-    if (schema_.arguments()[a].name() == "dropout_p") return stack_[first_ + a].isDouble() && stack_[first_ + a].toDouble() == 0;
+    if (schema_.arguments()[a].name() == "dropout_p")
+      return stack_[first_ + a].isDouble() && stack_[first_ + a].toDouble() == 0;
   return false;
 }
 
 bool RecordedCall::has_own_generator() const {
   for (size_t a = 0; a < schema_.arguments().size(); ++a)
-    if (const c10::IValue& given = stack_[first_ + a]; given.isGenerator() && given.toGenerator().defined()) return true;
+    if (const c10::IValue& given = stack_[first_ + a]; given.isGenerator() && given.toGenerator().defined())
+      return true;
   return false;
 }
 
-/// Before each draw from the CPU's generator its state is read, since the program may have read it as well. States of other
-/// generators that are put back are not seen, and hooks on saved tensors are how checkpointing puts them back.
+/// Before each draw from the CPU's generator its state is read, since the program may have read it as well.
+/// States of other generators that are put back are not seen, and hooks on saved tensors are how
+/// checkpointing puts them back.
 void RecordedCall::find_state() {
   const bool of_cpu = device_.is_cpu() && !has_own_generator();
   if (!of_cpu && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
@@ -35,7 +39,9 @@ void RecordedCall::find_state() {
   const bool can_be_replayed = of_cpu && can_draw_from_state(op_, device_);
   if (label && !live && can_be_replayed) return draw_again(tracer_.draws_.state_of(*label));
   if (!live || tracer_.seeds_->was_set())
-    throw RunEagerly(full_name(op_) + " draws random numbers after the function seeds a generator, or sets its state" + called_at());
+    throw RunEagerly(full_name(op_) +
+                     " draws random numbers after the function seeds a generator, or sets its state" +
+                     called_at());
   tracer_.seeds_->drew(can_be_replayed ? tracer_.add_state(device_) : Value{});
 }
 

@@ -28,7 +28,9 @@ void RecordedCall::prepare_written_arguments() {
 }
 
 /// In a backward real tensors that the program captured turn up as they are.
-at::Tensor RecordedCall::fake_of(const at::Tensor& tensor) const { return as_fake(tensor) ? tensor : tracer_.twin(tensor); }
+at::Tensor RecordedCall::fake_of(const at::Tensor& tensor) const {
+  return as_fake(tensor) ? tensor : tracer_.twin(tensor);
+}
 
 at::Tensor RecordedCall::prepare_written(const at::Tensor& tensor) {
   FakeImpl* fake = as_fake(fake_of(tensor));
@@ -104,7 +106,8 @@ void RecordedCall::push_results(const Devices& devices) {
 at::Tensor RecordedCall::wrap_result(const at::Tensor& meta, c10::Device device, Operand& operand) {
   if (!meta.defined()) return meta;
   // Only the fake says so: shapes are asked of plain metas.
-  if (meta._is_zerotensor()) return as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
+  if (meta._is_zerotensor())
+    return as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
   for (const at::Tensor& tensor : written_)
     if (as_fake(fake_of(tensor))->meta.is_same(meta)) return tensor;
   // A result that is its own argument would share what autograd attaches to a tensor.
@@ -124,22 +127,29 @@ at::Tensor RecordedCall::as_zero(at::Tensor fake) {
 }
 
 bool RecordedCall::lies_on(const Storages& storages, const at::Tensor& meta) const {
-  return !storages.empty() && std::find(storages.begin(), storages.end(), tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage())) != storages.end();
+  return !storages.empty() &&
+         std::find(storages.begin(), storages.end(),
+                   tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage())) != storages.end();
 }
 
 bool RecordedCall::is_argument(const at::Tensor& meta) const {
-  auto same = [&](Value value) { return value && tracer_.graph_.meta(value).storage == tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage()); };
+  auto same = [&](Value value) {
+    return value && tracer_.graph_.meta(value).storage ==
+                        tracer_.storage_id(meta.unsafeGetTensorImpl()->unsafe_storage());
+  };
   bool found = false;
   for_each_argument(node_, [&](Value value) { found = found || same(value); });
   return found;
 }
 
-/// Untouched pages cost nothing; whoever asks for a pointer to write gets a copy of its own, and that can be seen afterwards.
+/// Untouched pages cost nothing; whoever asks for a pointer to write gets a copy of its own, and that can be
+/// seen afterwards.
 void RecordedCall::lend_memory(FakeImpl& fake) {
   constexpr int64_t most_bytes = 1 << 20;
   int64_t bytes = fake.numel() * int64_t(fake.itemsize());
   if (bytes == 0 || bytes > most_bytes) return;
-  auto memory = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, c10::GetAllocator(c10::kCPU), false);
+  auto memory = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes,
+                                                      c10::GetAllocator(c10::kCPU), false);
   if (auto lent = c10::impl::cow::lazy_clone_storage(*memory)) fake.lend_memory(c10::Storage(lent));
 }
 

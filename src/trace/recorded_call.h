@@ -7,11 +7,20 @@
 
 namespace tandem {
 
-/// The steps of recording it, each a function: what it is given in record_arguments.cpp, what it makes in record_results.cpp, what refuses a call that is not compiled in refusals.cpp.
+/// The steps of recording it, each a function: what it is given in record_arguments.cpp, what it makes in
+/// record_results.cpp, what refuses a call that is not compiled in refusals.cpp.
 class RecordedCall {
  public:
-  RecordedCall(Tracer& tracer, const c10::OperatorHandle& op, torch::jit::Stack& stack, bool autograd_sees_kernel)
-      : tracer_(tracer), autograd_sees_kernel_(autograd_sees_kernel), op_(op), schema_(op.schema()), facts_(facts(op)), stack_(stack), first_(stack.size() - schema_.arguments().size()), node_{op} {}
+  RecordedCall(Tracer& tracer, const c10::OperatorHandle& op, torch::jit::Stack& stack,
+               bool autograd_sees_kernel)
+      : tracer_(tracer),
+        autograd_sees_kernel_(autograd_sees_kernel),
+        op_(op),
+        schema_(op.schema()),
+        facts_(facts(op)),
+        stack_(stack),
+        first_(stack.size() - schema_.arguments().size()),
+        node_{op} {}
 
   void run();
 
@@ -34,7 +43,10 @@ class RecordedCall {
   void prepare_written_arguments();
   at::Tensor fake_of(const at::Tensor& tensor) const;
   at::Tensor prepare_written(const at::Tensor& tensor);
-  bool is_hidden_write(int i) const { return std::find(facts_.hidden_writes.begin(), facts_.hidden_writes.end(), i) != facts_.hidden_writes.end(); }
+  bool is_hidden_write(int i) const {
+    return std::find(facts_.hidden_writes.begin(), facts_.hidden_writes.end(), i) !=
+           facts_.hidden_writes.end();
+  }
   bool hidden_writes_happen() const;
   void note_writes();
   void count_list_writes() const;
@@ -66,7 +78,7 @@ class RecordedCall {
   bool is_input(int32_t storage) const;
 
   Tracer& tracer_;
-  const bool autograd_sees_kernel_;           ///< nothing above has told it to look away
+  const bool autograd_sees_kernel_;  ///< nothing above has told it to look away
   const c10::OperatorHandle& op_;
   const c10::FunctionSchema& schema_;
   const OpFacts& facts_;
@@ -74,14 +86,15 @@ class RecordedCall {
   const size_t first_;
   torch::jit::Stack metas_;
   Node node_;
-  uint64_t grads_ = 0;                        ///< which of the first 64 tensors that it reads require grad
+  uint64_t grads_ = 0;  ///< which of the first 64 tensors that it reads require grad
   size_t reads_ = 0;
-  FakeImpl* reference_ = nullptr;             ///< the argument whose device the results live on
+  FakeImpl* reference_ = nullptr;  ///< the argument whose device the results live on
   std::optional<c10::Device> asked_device_;
   c10::Device device_ = c10::kCPU;
   c10::SmallVector<at::Tensor, 4> written_, made_;
-  Storages normal_storages_;                  ///< in inference mode: memory of arguments that are no inference tensors
-  Storages zero_storages_;                    ///< of arguments that are zero tensors; views of them are
+  /// in inference mode: memory of arguments that are no inference tensors
+  Storages normal_storages_;
+  Storages zero_storages_;  ///< of arguments that are zero tensors; views of them are
 };
 
 }  // namespace tandem

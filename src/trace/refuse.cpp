@@ -22,7 +22,8 @@ std::string shown(const c10::OperatorHandle& op) {
 std::string derivative_in_hand() {
   const NodePtr node = torch::autograd::get_current_node();
   const Tracer* tracer = Tracer::current();
-  if (!node || node.get() == node_around_trace || !tracer || !is_generated(*node) || has_hooks(*node)) return {};
+  if (!node || node.get() == node_around_trace || !tracer || !is_generated(*node) || has_hooks(*node))
+    return {};
   const Node* call = tracer->call_of(*node);
   if (!call) return node->name();
   return full_name(call->op) + (call->location.empty() ? "" : " (called at " + call->location + ")");
@@ -38,7 +39,9 @@ OutermostCall::~OutermostCall() {
   if (is_outermost_) outermost = nullptr;
 }
 
-AroundTrace::AroundTrace() : previous_(node_around_trace) { node_around_trace = torch::autograd::get_current_node().get(); }
+AroundTrace::AroundTrace() : previous_(node_around_trace) {
+  node_around_trace = torch::autograd::get_current_node().get();
+}
 
 AroundTrace::~AroundTrace() { node_around_trace = previous_; }
 
@@ -48,23 +51,30 @@ std::string called_at() {
 }
 
 void refuse_data_dependent(const c10::OperatorHandle& op) {
-  if (const std::string of = derivative_in_hand(); !of.empty()) throw RunEagerly("the derivative of " + of + " reads data (" + shown(op) + ")");
+  if (const std::string of = derivative_in_hand(); !of.empty())
+    throw RunEagerly("the derivative of " + of + " reads data (" + shown(op) + ")");
   if (outermost && !(*outermost == op) && !facts(*outermost).data_dependent)
     throw RunEagerly(full_name(*outermost) + " reads data (" + shown(op) + ")" + called_at());
-  std::string name = outermost && !(*outermost == op) ? full_name(*outermost) + " (" + full_name(op) + ")" : shown(op);
-  throw UnsupportedError(name + " makes sizes or values that depend on the data, which cannot be known ahead of time" + called_at() +
-                         "; compute it outside the compiled function");
+  std::string name =
+      outermost && !(*outermost == op) ? full_name(*outermost) + " (" + full_name(op) + ")" : shown(op);
+  throw UnsupportedError(
+      name + " makes sizes or values that depend on the data, which cannot be known ahead of time" +
+      called_at() + "; compute it outside the compiled function");
 }
 
 bool asks_for_data(std::string_view error) {
-  return error.find("data pointer of Tensor that doesn't have storage") != error.npos || error.find("Cannot access storage of FakeImpl") != error.npos;
+  return error.find("data pointer of Tensor that doesn't have storage") != error.npos ||
+         error.find("Cannot access storage of FakeImpl") != error.npos;
 }
 
-void refuse_data_access(const c10::OperatorHandle& op) { throw RunEagerly(full_name(op) + " reads the memory of its arguments directly" + called_at()); }
+void refuse_data_access(const c10::OperatorHandle& op) {
+  throw RunEagerly(full_name(op) + " reads the memory of its arguments directly" + called_at());
+}
 
 void refuse_data_access() {
-  throw UnsupportedError("the function reads the memory of a tensor, which has no data while the function is traced" + called_at() +
-                         "; do that outside the compiled function");
+  throw UnsupportedError(
+      "the function reads the memory of a tensor, which has no data while the function is traced" +
+      called_at() + "; do that outside the compiled function");
 }
 
 }  // namespace tandem

@@ -8,7 +8,8 @@
 
 namespace tandem {
 
-/// Held while an operator that the program itself called is on its way; operators called inside it are libtorch's doing.
+/// Held while an operator that the program itself called is on its way; operators called inside it are
+/// libtorch's doing.
 class OutermostCall {
  public:
   explicit OutermostCall(const c10::OperatorHandle& op);
@@ -32,8 +33,8 @@ class AroundTrace {
 /// " (called at file:line)", or nothing where that cannot be found out.
 std::string called_at();
 
-/// The operator's result sizes or values depend on the data: throws UnsupportedError where the program asked for that, RunEagerly where libtorch reads data inside an
-/// operator whose results can be known.
+/// The operator's result sizes or values depend on the data: throws UnsupportedError where the program asked
+/// for that, RunEagerly where libtorch reads data inside an operator whose results can be known.
 [[noreturn]] void refuse_data_dependent(const c10::OperatorHandle& op);
 
 /// Whether libtorch complained that a fake has no memory to point to.

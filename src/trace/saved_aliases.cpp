@@ -25,7 +25,8 @@ uint64_t youngest_node() { return at::sequence_number::peek() - 1; }
 /// In-place operators save a clone of what they write, which has a node of its own.
 bool is_clone_of_its_own(const at::Tensor& tensor) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
-  return meta && meta->grad_fn_ && meta->grad_fn_->sequence_nr() == youngest_node() && meta->grad_fn_->name() == "CloneBackward0";
+  return meta && meta->grad_fn_ && meta->grad_fn_->sequence_nr() == youngest_node() &&
+         meta->grad_fn_->name() == "CloneBackward0";
 }
 
 class SavedAlias final : public SavedVariableHooks {
@@ -33,39 +34,54 @@ class SavedAlias final : public SavedVariableHooks {
   void call_pack_hook(const at::Tensor& tensor) override {
     FakeImpl* fake = as_fake(tensor);
     if (is_clone_of_its_own(tensor)) Tracer::current()->note_saving(youngest_node() - 1);
-    if (fake && fake->lent_memory()) Tracer::current()->settle_output(tensor);   // what was written there is data from now on
-    if (fake) likeness_.emplace(fake->likeness());
-    else real_ = tensor;
-    if (fake && !tensor.requires_grad()) constant_ = c10::weak_intrusive_ptr<FakeImpl>(FakePtr::reclaim_copy(fake));
+    // what was written there is data from now on
+    if (fake && fake->lent_memory()) Tracer::current()->settle_output(tensor);
+    if (fake)
+      likeness_.emplace(fake->likeness());
+    else
+      real_ = tensor;
+    if (fake && !tensor.requires_grad())
+      constant_ = c10::weak_intrusive_ptr<FakeImpl>(FakePtr::reclaim_copy(fake));
     // What a custom function saves of a captured tensor is the real one, and writes are counted by its fake.
-    versions_ = (fake || tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : Tracer::current()->twin(tensor)).unsafeGetTensorImpl()->version_counter();
+    versions_ =
+        (fake || tensor.unsafeGetTensorImpl()->is_wrapped_number() ? tensor : Tracer::current()->twin(tensor))
+            .unsafeGetTensorImpl()
+            ->version_counter();
     version_ = versions_.enabled() ? versions_.current_version() : 0;
   }
 
   /// libtorch asks tensors with hooks for no version.
   at::Tensor call_unpack_hook() override {
     const at::Tensor alias = likeness_ ? likeness_->make() : real_;
-    TORCH_CHECK(!versions_.enabled() || versions_.current_version() == version_, "one of the variables needed for gradient computation has been modified by an inplace operation: a tensor of sizes ",
-                alias.sizes(), " is at version ", versions_.current_version(), "; expected version ", version_, " instead");
-    if (begins_to_require_grad()) refuse<RunEagerly>("a tensor begins to require grad after autograd saved it as a constant");
+    TORCH_CHECK(!versions_.enabled() || versions_.current_version() == version_,
+                "one of the variables needed for gradient computation has been modified by an inplace "
+                "operation: a tensor of sizes ",
+                alias.sizes(), " is at version ", versions_.current_version(), "; expected version ",
+                version_, " instead");
+    if (begins_to_require_grad())
+      refuse<RunEagerly>("a tensor begins to require grad after autograd saved it as a constant");
     return alias;
   }
 
  private:
-  /// Where it has no hooks libtorch gives back the tensor itself, as it is by then; what hooks give back stays a constant.
+  /// Where it has no hooks libtorch gives back the tensor itself, as it is by then; what hooks give back
+  /// stays a constant.
   bool begins_to_require_grad() const {
     const FakePtr constant = constant_ ? constant_->lock() : FakePtr();
     return constant && constant->requires_grad();
   }
 
   std::optional<c10::weak_intrusive_ptr<FakeImpl>> constant_;
-  std::optional<FakeImpl::Likeness> likeness_;   ///< made into a tensor only when a backward asks: it must own neither the program's tensors nor, being saved by its own node, itself
+  /// made into a tensor only when a backward asks: it must own neither the program's tensors nor, being saved
+  /// by its own node, itself
+  std::optional<FakeImpl::Likeness> likeness_;
   at::Tensor real_;
   c10::VariableVersion versions_;
   uint32_t version_ = 0;
 };
 
-/// Stands before the engine of this process, which goes on doing all the work, and sees what a traced program asks of it.
+/// Stands before the engine of this process, which goes on doing all the work, and sees what a traced program
+/// asks of it.
 class AliasingEngine final : public Engine {
  public:
   explicit AliasingEngine(Engine& inner) : inner_(inner) {}
@@ -74,19 +90,25 @@ class AliasingEngine final : public Engine {
     Tracer* tracer = Tracer::current();
     if (!tracer || !tracer->runs_program()) return inner_.get_default_saved_variable_hooks();
     tracer->note_saving(youngest_node());
-    if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) return inner_.get_default_saved_variable_hooks();
+    if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
+      return inner_.get_default_saved_variable_hooks();
     return std::make_unique<SavedAlias>();
   }
-  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots, const torch::autograd::variable_list& inputs, bool keep_graph, bool create_graph,
-                                         bool accumulate_grad, const torch::autograd::edge_list& outputs) override {
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs, bool keep_graph,
+                                         bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
     if (Tracer* tracer = Tracer::current(); tracer && tracer->runs_program()) tracer->note_inner_gradient();
     return inner_.execute(roots, inputs, keep_graph, create_graph, accumulate_grad, outputs);
   }
-  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(const std::shared_ptr<torch::autograd::GraphTask>& task, NodePtr root,
-                                                                 torch::autograd::InputBuffer&& buffer) override {
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& task, NodePtr root,
+      torch::autograd::InputBuffer&& buffer) override {
     return inner_.execute_with_graph_task(task, std::move(root), std::move(buffer));
   }
-  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override { return inner_.make_anomaly_metadata(); }
+  std::unique_ptr<torch::autograd::AnomalyMetadata> make_anomaly_metadata() override {
+    return inner_.make_anomaly_metadata();
+  }
 
  private:
   Engine& inner_;
@@ -103,7 +125,7 @@ void save_aliases() {
   std::lock_guard lock(mutex);
   Engine& now = Engine::get_default_engine();
   if (&now == aliasing.load()) return;
-  aliasing = new AliasingEngine(now);        // never destroyed: threads may still ask while the process ends
+  aliasing = new AliasingEngine(now);  // never destroyed: threads may still ask while the process ends
   torch::autograd::set_default_engine_stub([]() -> Engine& { return *aliasing.load(); });
 }
 

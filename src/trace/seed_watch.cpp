@@ -22,10 +22,11 @@ void set_seed_alone(at::Generator& generator, uint64_t seed) {
 /// The label that the CPU's generator carries; guarded by the generator's own mutex.
 struct Label {
   size_t watchers = 0;
-  uint64_t seed = 0;                         ///< that it would say
-  const uint64_t first = uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9e3779b97f4a7c15u;
+  uint64_t seed = 0;  ///< that it would say
+  const uint64_t first =
+      uint64_t(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9e3779b97f4a7c15u;
   uint64_t label = first;
-  uint64_t sets = 0;                         ///< how often it was wiped off
+  uint64_t sets = 0;  ///< how often it was wiped off
 
   static Label& shared() {
     static Label* label = new Label;
@@ -84,7 +85,8 @@ std::optional<uint64_t> SeedWatch::label() {
   Label& label = Label::shared();
   const std::optional<uint64_t> found = label.number_on(cpu);
   if (found && log_.is_live(*found)) {
-    if (*found != label.number()) label.put_on(cpu);                 // put back: to other watchers it shall be the live one again
+    // put back: to other watchers it shall be the live one again
+    if (*found != label.number()) label.put_on(cpu);
     return label.sets == sets_before_ ? std::optional(label.number()) : std::nullopt;
   }
   if (found && label.sets == sets_before_ && log_.state_of(*found)) return found;
@@ -105,7 +107,8 @@ void SeedWatch::drew_again(Value next) {
   Label& label = Label::shared();
   label.put_on(cpu);
   log_.drew_again(next, label.number());
-  ++label.label;                                                     // other watchers must not take it for the live one
+  // other watchers must not take it for the live one
+  ++label.label;
 }
 
 bool SeedWatch::was_set() {

@@ -30,6 +30,8 @@ at::Tensor compute_number(const std::string& operation, const at::Tensor& left, 
   return as_number(computed(operation, left, right));
 }
 
-at::Tensor behind_symbol(const c10::IValue& argument) { return argument.isSymFloat() && symbol_in_host() ? symbol_in_host()(argument) : at::Tensor(); }
+at::Tensor behind_symbol(const c10::IValue& argument) {
+  return argument.isSymFloat() && symbol_in_host() ? symbol_in_host()(argument) : at::Tensor();
+}
 
 }  // namespace tandem

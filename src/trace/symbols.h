@@ -7,8 +7,9 @@
 
 namespace tandem {
 
-/// What `tensor.item()` gives, as a fake: a number which the program may compute with and hand to operators; whoever asks which number it is, looks at data. Undefined outside
-/// of traces, and for tensors that hold anything else than one floating-point number.
+/// What `tensor.item()` gives, as a fake: a number which the program may compute with and hand to operators;
+/// whoever asks which number it is, looks at data. Undefined outside of traces, and for tensors that hold
+/// anything else than one floating-point number.
 at::Tensor read_number(const at::Tensor& tensor);
 
 /// One of the operations of tandem::compute on two of them, or on one and a wrapped number.

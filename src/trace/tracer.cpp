@@ -26,10 +26,14 @@ thread_local Tracer* current_tracer = nullptr;
 
 Tracer* Tracer::current() { return current_tracer; }
 
-/// While it lives, this thread records into a tracer; autograd stays on the thread, so that CUDA's backward is recorded too.
+/// While it lives, this thread records into a tracer; autograd stays on the thread, so that CUDA's backward
+/// is recorded too.
 class Recording {
  public:
-  Recording(Tracer& tracer, Phase phase, bool lifts) : tracer_(tracer), include_(lifts ? with_lifting : c10::DispatchKeySet(c10::DispatchKey::Fake)), previous_(current_tracer) {
+  Recording(Tracer& tracer, Phase phase, bool lifts)
+      : tracer_(tracer),
+        include_(lifts ? with_lifting : c10::DispatchKeySet(c10::DispatchKey::Fake)),
+        previous_(current_tracer) {
     tracer.phase_ = phase;
     current_tracer = &tracer;
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
@@ -58,7 +62,8 @@ std::atomic<uint64_t> tracer_count = 0;
 Tracer::Tracer(bool record_locations) : id_(++tracer_count), record_locations_(record_locations) {}
 
 int32_t Tracer::storage_id(const c10::Storage& meta_storage) {
-  auto [found, fresh] = storage_ids_.try_emplace(meta_storage.unsafeGetStorageImpl(), int32_t(storages_.size()));
+  auto [found, fresh] =
+      storage_ids_.try_emplace(meta_storage.unsafeGetStorageImpl(), int32_t(storages_.size()));
   if (fresh) storages_.push_back(meta_storage);
   return found->second;
 }
@@ -88,7 +93,8 @@ at::Tensor Tracer::add_tangent(const TensorMeta& like) {
 
 Value Tracer::value_of(const at::Tensor& fake) const {
   FakeImpl* impl = as_fake(fake);
-  if (!impl || impl->tracer != id_) throw Error("a tensor of another trace was used inside this one; it has no data here");
+  if (!impl || impl->tracer != id_)
+    throw Error("a tensor of another trace was used inside this one; it has no data here");
   return impl->value;
 }
 
@@ -126,11 +132,13 @@ class Asked {
   SeedWatch*& asked_;
 };
 
-/// Reading a tensor notes that it requires grad; what the forward recorded must not change with the backwards that are taken of it.
+/// Reading a tensor notes that it requires grad; what the forward recorded must not change with the backwards
+/// that are taken of it.
 class KeptMarks {
  public:
   explicit KeptMarks(Graph& graph) : graph_(graph) {
-    for (size_t id = 0; id < graph.value_count(); ++id) marks_.push_back(graph.meta(Value{int32_t(id)}).requires_grad);
+    for (size_t id = 0; id < graph.value_count(); ++id)
+      marks_.push_back(graph.meta(Value{int32_t(id)}).requires_grad);
   }
   ~KeptMarks() {
     for (size_t id = 0; id < marks_.size(); ++id) graph_.meta(Value{int32_t(id)}).requires_grad = marks_[id];
@@ -143,27 +151,32 @@ class KeptMarks {
 
 }  // namespace
 
-Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
+Tensors Tracer::gradients(Phase phase, const Tensors& outputs, const Tensors& inputs,
+                          const Tensors& tangents) {
   KeptMarks kept(graph_);
   const Flag differentiating(differentiating_);
   // libtorch's own nodes hold fakes alone.
-  Recording recording(*this, phase, /*lifts=*/met_saved_tensor_hooks_ || met_own_code_ || (met_branches_ && phase == Phase::Forward));
+  Recording recording(*this, phase, /*lifts=*/met_saved_tensor_hooks_ || met_own_code_ ||
+                                        (met_branches_ && phase == Phase::Forward));
   // Eager calls the backward outside the region in which the forward was autocast.
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const std::shared_ptr<void> around = around_backwards_ && (met_saved_tensor_hooks_ || met_own_code_) ? around_backwards_() : nullptr;
+  const std::shared_ptr<void> around =
+      around_backwards_ && (met_saved_tensor_hooks_ || met_own_code_) ? around_backwards_() : nullptr;
   last_failure() = nullptr;
   std::optional<SeedWatch> seeds;
   if (met_saved_tensor_hooks_ || met_own_code_) seeds.emplace(Tensors(), draws_);
   const Asked asked(seeds_, seeds ? &*seeds : nullptr);
   Tensors found;
   try {
-    found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true, /*create_graph=*/phase == Phase::Forward, /*allow_unused=*/true);
+    found = torch::autograd::grad(outputs, inputs, tangents, /*retain_graph=*/true,
+                                  /*create_graph=*/phase == Phase::Forward, /*allow_unused=*/true);
   } catch (...) {
     rethrow_refusal();
     throw;
   }
   rethrow_refusal();
-  if (seeds && seeds->was_set()) throw RunEagerly("a backward of the function's seeds a random number generator, or sets its state");
+  if (seeds && seeds->was_set())
+    throw RunEagerly("a backward of the function's seeds a random number generator, or sets its state");
   // A custom function may return what it captured, or what it made of nothing.
   for (at::Tensor& gradient : found) {
     if (!gradient.defined()) continue;
@@ -192,17 +205,20 @@ void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
   for (const at::Tensor& tensor : made) just_made_.emplace_back(FakePtr::reclaim_copy(as_fake(tensor)));
   autograd_clock_.push_back(at::sequence_number::peek());
   modes_.push_back({c10::GradMode::is_enabled(), grads});
-  met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
+  met_saved_tensor_hooks_ =
+      met_saved_tensor_hooks_ || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
 }
 
 void Tracer::note_known() {
   for (const auto& weak : just_made_)
-    if (const FakePtr fake = weak.lock(); fake && fake->requires_grad()) known_.push_back({modes_.size() - 1, fake->value});
+    if (const FakePtr fake = weak.lock(); fake && fake->requires_grad())
+      known_.push_back({modes_.size() - 1, fake->value});
   just_made_.clear();
 }
 
 size_t Tracer::recorded_before(uint64_t sequence_number) const {
-  return size_t(std::upper_bound(autograd_clock_.begin(), autograd_clock_.end(), sequence_number) - autograd_clock_.begin());
+  return size_t(std::upper_bound(autograd_clock_.begin(), autograd_clock_.end(), sequence_number) -
+                autograd_clock_.begin());
 }
 
 const Node* Tracer::call_of(const torch::autograd::Node& node) const {
@@ -214,7 +230,8 @@ Tensors Tracer::differentiate(const Tensors& outputs, const Tensors& inputs, con
   return gradients(Phase::Backward, outputs, inputs, tangents);
 }
 
-Tensors Tracer::differentiate_keeping_graph(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents) {
+Tensors Tracer::differentiate_keeping_graph(const Tensors& outputs, const Tensors& inputs,
+                                            const Tensors& tangents) {
   return gradients(Phase::Forward, outputs, inputs, tangents);
 }
 
@@ -228,10 +245,14 @@ std::vector<Lifted> Tracer::lift_arguments(size_t count, torch::jit::Stack& stac
     at::Tensor fake = twin(tensor);
     // A custom function asks the real tensor whether it requires grad, and its operators run as these do.
     if (!differentiating_ && !c10::GradMode::is_enabled() && fake.requires_grad() && !tensor.requires_grad())
-      throw RunEagerly("a captured tensor that was given a history by a write is read under no_grad, or by a custom function");
+      throw RunEagerly(
+          "a captured tensor that was given a history by a write is read under no_grad, or by a custom "
+          "function");
     return fake;
   };
-  auto is_real = [](const at::Tensor& tensor) { return tensor.defined() && !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Fake); };
+  auto is_real = [](const at::Tensor& tensor) {
+    return tensor.defined() && !tensor.unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Fake);
+  };
   for (size_t i = stack.size() - count; i < stack.size(); ++i) {
     c10::IValue& argument = stack[i];
     if (argument.isTensor()) {
@@ -246,7 +267,8 @@ std::vector<Lifted> Tracer::lift_arguments(size_t count, torch::jit::Stack& stac
       argument = lifted;
     } else if (argument.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> lifted;
-      for (const std::optional<at::Tensor>& t : argument.toOptionalTensorVector()) lifted.push_back(t && is_real(*t) ? lift(*t) : t);
+      for (const std::optional<at::Tensor>& t : argument.toOptionalTensorVector())
+        lifted.push_back(t && is_real(*t) ? lift(*t) : t);
       argument = lifted;
     }
   }

@@ -1,4 +1,5 @@
-/// Runs a function on fakes and writes down every operator call that autograd makes of it, verbatim: views stay views, writes stay writes.
+/// Runs a function on fakes and writes down every operator call that autograd makes of it, verbatim: views
+/// stay views, writes stay writes.
 #pragma once
 
 #include <ATen/core/stack.h>
@@ -21,24 +22,29 @@ class SeedWatch;
 /// A real tensor that goes into the graph: an argument of the call, or something the function captured.
 struct TracedInput {
   at::Tensor real;
-  at::Tensor leaf;            ///< the fake that gradients are taken of
-  at::Tensor visible;         ///< the fake that the program sees: the leaf, or a non-leaf made of it where the real one is no leaf
+  at::Tensor leaf;  ///< the fake that gradients are taken of
+  /// the fake that the program sees: the leaf, or a non-leaf made of it where the real one is no leaf
+  at::Tensor visible;
   Value value;
-  NodePtr end = nullptr;      ///< of a capture that requires grad, or of an argument that was computed: where gradients leave the trace
+  /// of a capture that requires grad, or of an argument that was computed: where gradients leave the trace
+  NodePtr end = nullptr;
   bool captured = false;
-  at::Tensor grad = {};       ///< that the real tensor had when it was met, where it was captured
-  uint32_t version = 0;       ///< of `visible`, when the program got it
-  bool required_grad = false; ///< the real one, when the trace met it
-  bool also_captured = false; ///< an argument that the program reached by itself as well
+  at::Tensor grad = {};        ///< that the real tensor had when it was met, where it was captured
+  uint32_t version = 0;        ///< of `visible`, when the program got it
+  bool required_grad = false;  ///< the real one, when the trace met it
+  bool also_captured = false;  ///< an argument that the program reached by itself as well
 };
 
 /// What autograd was told when an operator of the program was called.
 struct AutogradOfCall {
   bool grad_mode;
-  uint64_t reads_grad;        ///< which of the first 64 tensors that it reads required grad: `requires_grad_` and `detach_` are no calls of operators
+  /// which of the first 64 tensors that it reads required grad: `requires_grad_` and `detach_` are no calls
+  /// of operators
+  uint64_t reads_grad;
 };
 
-/// A value that autograd has a history of, or gathers gradients in, once a node of the program has made or written it.
+/// A value that autograd has a history of, or gathers gradients in, once a node of the program has made or
+/// written it.
 struct KnownToAutograd {
   size_t node;
   Value value;
@@ -57,21 +63,26 @@ class Tracer {
   explicit Tracer(bool record_locations);
   Tracer(const Tracer&) = delete;
 
-  /// Fake twins of the arguments, undefined where they are; tensors that overlap in memory get fakes that do, a tensor given twice gets one fake.
+  /// Fake twins of the arguments, undefined where they are; tensors that overlap in memory get fakes that do,
+  /// a tensor given twice gets one fake.
   Tensors add_arguments(const Tensors& reals);
 
   /// Runs `program` under recording, in the modes that the calling thread is in.
   void record(const std::function<void()>& program);
 
-  /// Records the gradients of `outputs` along `tangents` with respect to `inputs`; undefined where there is none. The fake graph is kept.
+  /// Records the gradients of `outputs` along `tangents` with respect to `inputs`; undefined where there is
+  /// none. The fake graph is kept.
   Tensors differentiate(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents);
-  /// The same, and the gradients carry an autograd graph of their own: what is recorded is the forward of another order.
+  /// The same, and the gradients carry an autograd graph of their own: what is recorded is the forward of
+  /// another order.
   Tensors differentiate_keeping_graph(const Tensors& outputs, const Tensors& inputs, const Tensors& tangents);
 
-  /// Records how a tangent is made of one that arrives, as part of a derivative: one that is differentiated in turn where the phase is Forward.
+  /// Records how a tangent is made of one that arrives, as part of a derivative: one that is differentiated
+  /// in turn where the phase is Forward.
   at::Tensor record_tangent(Phase phase, const std::function<at::Tensor()>& make);
 
-  /// A fake of this geometry that is a new input of the graph, and requires grad where the description says so.
+  /// A fake of this geometry that is a new input of the graph, and requires grad where the description says
+  /// so.
   at::Tensor add_tangent(const TensorMeta& meta);
 
   /// A fake of this geometry where a history is cut: no operator makes it, and none reads it.
@@ -86,7 +97,8 @@ class Tracer {
   /// Whether a real tensor was used inside this trace, or is an argument.
   bool has_met(const at::Tensor& real) const;
 
-  /// Before the program runs: what gathers in these leaves counts as it is now, whenever the program comes to them.
+  /// Before the program runs: what gathers in these leaves counts as it is now, whenever the program comes to
+  /// them.
   void remember_gradients(const Tensors& leaves);
   /// Those of them that have other gradients now.
   Tensors leaves_with_other_gradients() const;
@@ -99,7 +111,8 @@ class Tracer {
   /// The program has ended: histories of its inputs lead no further than to their fakes.
   void leave_outside_histories();
 
-  /// Captures that nobody outside the trace owns become constants of the graph, the others stay inputs; call it when the program's own tensors are gone.
+  /// Captures that nobody outside the trace owns become constants of the graph, the others stay inputs; call
+  /// it when the program's own tensors are gone.
   void settle_captures();
 
   /// Temporaries of the program whose memory may be gone are copies of it from now on.
@@ -113,7 +126,8 @@ class Tracer {
   /// Knows the captures again, in the order of `inputs()`.
   void hold_captures(const Tensors& captures);
 
-  /// The fakes of the program's run that something besides autograd and the trace still owns; `ours` are references that the caller holds.
+  /// The fakes of the program's run that something besides autograd and the trace still owns; `ours` are
+  /// references that the caller holds.
   std::vector<FakePtr> owned_by_program(const std::vector<const c10::TensorImpl*>& ours);
   /// Whether views own tensors in a way that cannot be counted.
   bool met_view_functions() const { return met_view_functions_; }
@@ -134,14 +148,17 @@ class Tracer {
   /// Knows nodes again that were recorded and forgotten, and the tangents that they read.
   void resume(const std::vector<Node>& nodes, const std::vector<Value>& tangents);
 
-  /// How many nodes the program had recorded when autograd made the node of this sequence number: tells which operator it belongs to.
+  /// How many nodes the program had recorded when autograd made the node of this sequence number: tells which
+  /// operator it belongs to.
   size_t recorded_before(uint64_t sequence_number) const;
-  /// The call of the program's that this node of autograd belongs to; null for nodes that were made while a derivative was recorded.
+  /// The call of the program's that this node of autograd belongs to; null for nodes that were made while a
+  /// derivative was recorded.
   const Node* call_of(const torch::autograd::Node& node) const;
   /// The node of autograd's with this sequence number saves a tensor of the program's.
   void note_saving(uint64_t sequence_number) { saving_.insert(sequence_number); }
   bool has_saved(const torch::autograd::Node& node) const { return saving_.count(node.sequence_nr()) > 0; }
-  /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would run.
+  /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would
+  /// run.
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
   /// Asked before each draw of random numbers whether a generator was set by the program.
   void ask_for_seeds(SeedWatch* seeds) { seeds_ = seeds; }
@@ -152,7 +169,9 @@ class Tracer {
   void note_inner_gradient() { met_inner_gradient_ = true; }
   bool met_inner_gradient() const { return met_inner_gradient_; }
   /// Code of the program's in backwards runs while what `enter` returns is held.
-  void run_backwards_within(std::function<std::shared_ptr<void>()> enter) { around_backwards_ = std::move(enter); }
+  void run_backwards_within(std::function<std::shared_ptr<void>()> enter) {
+    around_backwards_ = std::move(enter);
+  }
   /// Whether autograd's zeros without memory came up: a derivative reads less where it meets them.
   bool met_zeros() const { return met_zeros_; }
   /// The program holds numbers of the graph: where they stand for tensors, the host knows which.
@@ -188,25 +207,29 @@ class Tracer {
 
   Graph graph_;
   Phase phase_ = Phase::Forward;
-  bool differentiating_ = false;                             ///< the program has ended, and a backward is recorded
+  /// the program has ended, and a backward is recorded
+  bool differentiating_ = false;
   const uint64_t id_;
   const bool record_locations_;
-  std::vector<c10::Storage> storages_;                       ///< meta storages, kept so that their addresses stay theirs
+  /// meta storages, kept so that their addresses stay theirs
+  std::vector<c10::Storage> storages_;
   std::unordered_map<const c10::StorageImpl*, int32_t> storage_ids_;
   std::vector<TracedInput> inputs_;
   std::unordered_map<const c10::TensorImpl*, size_t> twins_;
-  std::unordered_multimap<const void*, size_t> by_memory_;   ///< inputs by where their storage begins
+  std::unordered_multimap<const void*, size_t> by_memory_;  ///< inputs by where their storage begins
   std::unordered_map<const c10::TensorImpl*, at::Tensor> stand_ins_;
   struct Gathered {
     at::Tensor leaf, gradient;
   };
-  std::vector<Gathered> gathered_;                           ///< before the program ran
+  std::vector<Gathered> gathered_;  ///< before the program ran
   std::unordered_map<const c10::TensorImpl*, size_t> gathered_places_;
-  WeakFakes made_;                                           ///< all fakes of the program's run
+  WeakFakes made_;  ///< all fakes of the program's run
   std::vector<AutogradOfCall> modes_;
   std::vector<KnownToAutograd> known_;
-  WeakFakes just_made_;                                      ///< by the program's last node; autograd comes to know them only when that has been recorded
-  std::vector<uint64_t> autograd_clock_;                     ///< for each node of the program, autograd's next sequence number when it was recorded
+  /// by the program's last node; autograd comes to know them only when that has been recorded
+  WeakFakes just_made_;
+  /// for each node of the program, autograd's next sequence number when it was recorded
+  std::vector<uint64_t> autograd_clock_;
   std::unordered_set<uint64_t> saving_;
   SeedWatch* seeds_ = nullptr;
   DrawLog draws_;
@@ -217,9 +240,11 @@ class Tracer {
   bool met_view_functions_ = false;
   bool met_branches_ = false;
   bool met_symbols_ = false;
-  bool met_zeros_ = false;                                   ///< some fake is a zero tensor
-  std::vector<int32_t> leaf_views_;                          ///< storages of inputs with a gradient that lie on a leaf which is a view of a tensor without
-  std::unordered_map<int32_t, at::Tensor> snapshots_;        ///< data of captures whose memory may die before the trace ends
+  bool met_zeros_ = false;  ///< some fake is a zero tensor
+  /// storages of inputs with a gradient that lie on a leaf which is a view of a tensor without
+  std::vector<int32_t> leaf_views_;
+  /// data of captures whose memory may die before the trace ends
+  std::unordered_map<int32_t, at::Tensor> snapshots_;
 };
 
 }  // namespace tandem

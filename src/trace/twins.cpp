@@ -9,7 +9,8 @@ namespace tandem {
 std::optional<std::string> uncompiled_kind(const at::Tensor& tensor) {
   if (!tensor.defined() || as_fake(tensor)) return std::nullopt;
   const auto* impl = tensor.unsafeGetTensorImpl();
-  if (impl->key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper})))
+  if (impl->key_set().has_any(
+          c10::DispatchKeySet({c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper})))
     return "a tensor inside a vmap or grad transform";
   if (tensor.is_nested()) return "a nested tensor";
   if (tensor.is_mkldnn()) return "an mkldnn tensor";
@@ -35,20 +36,26 @@ c10::Storage Tracer::twin_storage(const at::Tensor& real) {
   auto [first, last] = by_memory_.equal_range(memory_of(real));
   for (; first != last; ++first) {
     const TracedInput& input = inputs_[first->second];
-    if (!input.real.storage().is_alias_of(real.storage()) || surely_strangers(placement_of(input.real), placement_of(real))) continue;
+    if (!input.real.storage().is_alias_of(real.storage()) ||
+        surely_strangers(placement_of(input.real), placement_of(real)))
+      continue;
     const c10::Storage& meta = as_fake(input.leaf)->meta.storage();
-    if (shared && !shared->is_alias_of(meta)) throw RunEagerly("a tensor overlaps two others that do not overlap each other");
+    if (shared && !shared->is_alias_of(meta))
+      throw RunEagerly("a tensor overlaps two others that do not overlap each other");
     shared = meta;
   }
   if (shared) return *shared;
-  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), real.storage().nbytes(), c10::DataPtr(nullptr, c10::kMeta),
-                                                            c10::GetAllocator(c10::kMeta), true));
+  return c10::Storage(c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(), real.storage().nbytes(), c10::DataPtr(nullptr, c10::kMeta),
+      c10::GetAllocator(c10::kMeta), true));
 }
 
 TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
-  c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+  c10::impl::ExcludeDispatchKeyGuard below(
+      c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
   c10::InferenceMode as_the_real_one(real.is_inference());
-  auto meta = c10::make_intrusive<c10::TensorImpl>(twin_storage(real), c10::DispatchKeySet(c10::DispatchKey::Meta), real.dtype());
+  auto meta = c10::make_intrusive<c10::TensorImpl>(twin_storage(real),
+                                                   c10::DispatchKeySet(c10::DispatchKey::Meta), real.dtype());
   meta->set_sizes_and_strides(real.sizes(), real.strides(), real.storage_offset());
   at::Tensor description(std::move(meta));
   if (real.is_conj()) description._set_conj(true);
@@ -64,11 +71,13 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   input.leaf = wrap(std::move(description), real.device());
   input.value = as_fake(input.leaf)->value;
   // The program may read it, and a constant that it returns has it.
-  if (!real.is_inference()) input.leaf.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(real._version()));
+  if (!real.is_inference())
+    input.leaf.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(real._version()));
   if (real.requires_grad()) {
     input.leaf.set_requires_grad(true);
     graph_.meta(input.value).requires_grad = true;
-    if (real.is_view() && !real._base().requires_grad()) leaf_views_.push_back(graph_.meta(input.value).storage);
+    if (real.is_view() && !real._base().requires_grad())
+      leaf_views_.push_back(graph_.meta(input.value).storage);
   }
   if (captured && real.requires_grad()) {
     input.end = end_at(input.leaf, real);
@@ -104,35 +113,44 @@ Tensors Tracer::add_arguments(const Tensors& reals) {
     inputs_[i].version = version_of(inputs_[i].visible);
   }
   Tensors fakes;
-  for (const at::Tensor& real : reals) fakes.push_back(real.defined() ? inputs_[twins_.at(real.unsafeGetTensorImpl())].visible : real);
+  for (const at::Tensor& real : reals)
+    fakes.push_back(real.defined() ? inputs_[twins_.at(real.unsafeGetTensorImpl())].visible : real);
   return fakes;
 }
 
 bool Tracer::has_met(const at::Tensor& real) const { return twins_.count(real.unsafeGetTensorImpl()) > 0; }
 
-void Tracer::stand_for(const at::Tensor& real, at::Tensor fake) { stand_ins_.emplace(real.unsafeGetTensorImpl(), std::move(fake)); }
+void Tracer::stand_for(const at::Tensor& real, at::Tensor fake) {
+  stand_ins_.emplace(real.unsafeGetTensorImpl(), std::move(fake));
+}
 
-/// What a custom function saved of a captured tensor comes back as a copy of it: the same memory and versions.
+/// What a custom function saved of a captured tensor comes back as a copy of it: the same memory and
+/// versions.
 const TracedInput* Tracer::original_of(const at::Tensor& saved) const {
   auto is_this = [&](const TracedInput& input) {
     const at::Tensor& real = input.real;
-    return real.defined() && real.has_storage() && saved.has_storage() && real.storage().is_alias_of(saved.storage()) && real.sizes() == saved.sizes() &&
-           real.strides() == saved.strides() && real.storage_offset() == saved.storage_offset() && real.requires_grad() == saved.requires_grad() && have_one_version(real, saved);
+    return real.defined() && real.has_storage() && saved.has_storage() &&
+           real.storage().is_alias_of(saved.storage()) && real.sizes() == saved.sizes() &&
+           real.strides() == saved.strides() && real.storage_offset() == saved.storage_offset() &&
+           real.requires_grad() == saved.requires_grad() && have_one_version(real, saved);
   };
   auto found = std::find_if(inputs_.begin(), inputs_.end(), is_this);
   return found == inputs_.end() ? nullptr : &*found;
 }
 
 at::Tensor Tracer::twin(const at::Tensor& real) {
-  if (auto stand_in = stand_ins_.find(real.unsafeGetTensorImpl()); stand_in != stand_ins_.end()) return stand_in->second;
+  if (auto stand_in = stand_ins_.find(real.unsafeGetTensorImpl()); stand_in != stand_ins_.end())
+    return stand_in->second;
   if (differentiating_ && !has_met(real))
     if (const TracedInput* original = original_of(real)) return original->visible;
   auto [found, fresh] = twins_.try_emplace(real.unsafeGetTensorImpl(), inputs_.size());
   if (fresh) {
-    if (auto kind = uncompiled_kind(real)) throw RunEagerly("the function uses " + *kind + " that it captured");
+    if (auto kind = uncompiled_kind(real))
+      throw RunEagerly("the function uses " + *kind + " that it captured");
     // Memory that no allocator owns (from_blob) may be gone when the trace ends.
     if (!real.storage().allocator()) {
-      c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
+      c10::impl::ExcludeDispatchKeyGuard below(
+          c10::DispatchKeySet({c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}));
       at::NoGradGuard no_grad;
       snapshots_[int32_t(inputs_.size())] = real.detach().clone();
     }
@@ -145,7 +163,8 @@ at::Tensor Tracer::twin(const at::Tensor& real) {
 
 void Tracer::remember_gradients(const Tensors& leaves) {
   for (const at::Tensor& leaf : leaves)
-    if (leaf.is_leaf() && gathered_places_.try_emplace(leaf.unsafeGetTensorImpl(), gathered_.size()).second) gathered_.push_back({leaf, leaf.grad()});
+    if (leaf.is_leaf() && gathered_places_.try_emplace(leaf.unsafeGetTensorImpl(), gathered_.size()).second)
+      gathered_.push_back({leaf, leaf.grad()});
 }
 
 Tensors Tracer::leaves_with_other_gradients() const {
@@ -157,7 +176,8 @@ Tensors Tracer::leaves_with_other_gradients() const {
 
 bool Tracer::restore_gradients() const {
   const Tensors changed = leaves_with_other_gradients();
-  for (const at::Tensor& leaf : changed) leaf.mutable_grad() = gathered_[gathered_places_.at(leaf.unsafeGetTensorImpl())].gradient;
+  for (const at::Tensor& leaf : changed)
+    leaf.mutable_grad() = gathered_[gathered_places_.at(leaf.unsafeGetTensorImpl())].gradient;
   return !changed.empty();
 }
 
@@ -174,25 +194,32 @@ void Tracer::settle_captures() {
   auto owners = [this](const c10::StorageImpl* storage) {
     size_t count = 0;
     for (const TracedInput& input : inputs_)
-      if (input.captured && input.real.defined() && input.real.use_count() == 1 && input.real.storage().unsafeGetStorageImpl() == storage) ++count;
+      if (input.captured && input.real.defined() && input.real.use_count() == 1 &&
+          input.real.storage().unsafeGetStorageImpl() == storage)
+        ++count;
     return count;
   };
   for (size_t i = 0; i < inputs_.size(); ++i) {
     TracedInput& input = inputs_[i];
     if (!input.captured || !input.real.defined() || input.real.use_count() > 1) continue;
     if (input.real.storage().use_count() > owners(input.real.storage().unsafeGetStorageImpl()))
-      throw RunEagerly("the function reads a captured tensor through a temporary that shares its memory (.data()); use detach()");
+      throw RunEagerly(
+          "the function reads a captured tensor through a temporary that shares its memory (.data()); use "
+          "detach()");
     if (input.real.requires_grad()) continue;
     constants.push_back(input.value);
     auto snapshot = snapshots_.find(int32_t(i));
-    graph_.constants().emplace_back(input.value, snapshot != snapshots_.end() ? snapshot->second : input.real);
+    graph_.constants().emplace_back(input.value,
+                                    snapshot != snapshots_.end() ? snapshot->second : input.real);
   }
   snapshots_.clear();
   if (constants.empty()) return;
   for (Value value : graph_.inputs())
     if (std::find(constants.begin(), constants.end(), value) == constants.end()) kept.push_back(value);
   graph_.set_inputs(kept);
-  std::erase_if(inputs_, [&](const TracedInput& input) { return std::find(constants.begin(), constants.end(), input.value) != constants.end(); });
+  std::erase_if(inputs_, [&](const TracedInput& input) {
+    return std::find(constants.begin(), constants.end(), input.value) != constants.end();
+  });
   index_twins();
 }
 

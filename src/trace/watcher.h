@@ -9,13 +9,15 @@
 
 namespace tandem {
 
-/// Follows the operators of one run, one by one, behind autograd: which they are, which values feed them, with which constants. Changes nothing of what they do.
+/// Follows the operators of one run, one by one, behind autograd: which they are, which values feed them,
+/// with which constants. Changes nothing of what they do.
 class Watcher {
  public:
   /// `inputs` are the tensors that the run takes for the inputs of the record.
   Watcher(const Graph& record, const Tensors& inputs);
 
-  /// Runs `program` on this thread and looks on; the tensors that it returns are those that the record's `outputs` stand for.
+  /// Runs `program` on this thread and looks on; the tensors that it returns are those that the record's
+  /// `outputs` stand for.
   void watch(const std::function<Tensors()>& program, const std::vector<Value>& outputs);
 
   /// The first thing that was another than in the record, in words; empty when all was the same.
@@ -30,8 +32,9 @@ class Watcher {
  private:
   /// Where the memory lies that the record gives a number.
   struct Memory {
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};   ///< held, so that no other memory gets its address
-    int64_t offset = 0;                      ///< of the run's tensors beyond the record's
+    /// held, so that no other memory gets its address
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage{c10::intrusive_ptr<c10::StorageImpl>()};
+    int64_t offset = 0;  ///< of the run's tensors beyond the record's
   };
 
   void compare_call(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
@@ -50,9 +53,10 @@ class Watcher {
 
   const Graph& record_;
   size_t next_ = 0;
-  std::vector<Memory> memory_;               ///< by storage number
-  std::vector<bool> is_input_;               ///< by storage number
-  std::unordered_map<int32_t, at::Tensor> numbers_;   ///< what the run must compute of those that it read from tensors, by value
+  std::vector<Memory> memory_;  ///< by storage number
+  std::vector<bool> is_input_;  ///< by storage number
+  /// what the run must compute of those that it read from tensors, by value
+  std::unordered_map<int32_t, at::Tensor> numbers_;
   std::string difference_;
 };
 

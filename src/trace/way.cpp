@@ -19,7 +19,10 @@ at::Tensor beside(at::Tensor condition, const at::Tensor& tensor) {
 
 }  // namespace
 
-Way::Way(Question question, size_t way, Until until) : question_(question), way_(way), until_(until), outer_(current_way) { current_way = this; }
+Way::Way(Question question, size_t way, Until until)
+    : question_(question), way_(way), until_(until), outer_(current_way) {
+  current_way = this;
+}
 
 Way::~Way() { current_way = outer_; }
 
@@ -27,9 +30,13 @@ Way* Way::current() { return current_way; }
 
 bool Way::answer(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   using Answer = bool (Way::*)(torch::jit::Stack&);
-  static const std::unordered_map<std::string, Answer> answers = {{"aten::_local_scalar_dense", &Way::answer_number}, {"aten::nonzero", &Way::answer_places},
-                                                                  {"aten::index", &Way::answer_part},                 {"aten::masked_select", &Way::select},
-                                                                  {"aten::masked_scatter_", &Way::scatter},           {"aten::sum", &Way::sum}};
+  static const std::unordered_map<std::string, Answer> answers = {
+      {"aten::_local_scalar_dense", &Way::answer_number},
+      {"aten::nonzero", &Way::answer_places},
+      {"aten::index", &Way::answer_part},
+      {"aten::masked_select", &Way::select},
+      {"aten::masked_scatter_", &Way::scatter},
+      {"aten::sum", &Way::sum}};
   const auto found = answers.find(op.schema().name());
   if (found != answers.end() && (this->*found->second)(stack)) return true;
   if (reads_selected(op.schema().arguments().size(), stack)) refuse_data_dependent(op);
@@ -57,10 +64,13 @@ bool Way::take(const at::Tensor& about) {
 }
 
 bool Way::answer_number(torch::jit::Stack& stack) {
-  const bool one_matrix = question_ == Question::WhichMatrices && stack.back().toTensor().scalar_type() == at::kBool;
+  const bool one_matrix =
+      question_ == Question::WhichMatrices && stack.back().toTensor().scalar_type() == at::kBool;
   if ((question_ != Question::IsZero && !one_matrix) || !take(stack.back().toTensor())) return false;
   const bool whole = at::isIntegralType(asked_.scalar_type(), /*includeBool=*/false);
-  stack.back() = asked_.scalar_type() == at::kBool ? at::Scalar(way_ != 0) : whole ? at::Scalar(int64_t(way_)) : at::Scalar(double(way_));
+  stack.back() = asked_.scalar_type() == at::kBool ? at::Scalar(way_ != 0)
+                 : whole                           ? at::Scalar(int64_t(way_))
+                                                   : at::Scalar(double(way_));
   return true;
 }
 
@@ -74,7 +84,9 @@ bool Way::answer_places(torch::jit::Stack& stack) {
 /// Of the matrices that a mask chooses they look at how many there are.
 bool Way::answer_part(torch::jit::Stack& stack) {
   const auto indices = stack.back().toOptionalTensorVector();
-  if (question_ != Question::WhichMatrices || indices.size() != 1 || !indices[0] || indices[0]->scalar_type() != at::kBool || !take(*indices[0])) return false;
+  if (question_ != Question::WhichMatrices || indices.size() != 1 || !indices[0] ||
+      indices[0]->scalar_type() != at::kBool || !take(*indices[0]))
+    return false;
   torch::jit::drop(stack, 1);
   const at::Tensor matrices = stack.back().toTensor();
   std::vector<int64_t> sizes = matrices.sizes().slice(size_t(asked_.dim())).vec();
@@ -120,18 +132,22 @@ Tensors conditions_of(Question question, const at::Tensor& asked) {
 
 Tensors without_others(Question question, const Tensors& conditions, Tensors parts) {
   const at::Tensor& first = parts[0];
-  if (question != Question::WhichMatrices || !first.defined() || first.dim() != conditions[0].dim() + 2) return parts;
-  const at::Tensor harmless = at::eye(first.size(-2), first.size(-1), first.options()), goes_first = beside(conditions[0], first);
+  if (question != Question::WhichMatrices || !first.defined() || first.dim() != conditions[0].dim() + 2)
+    return parts;
+  const at::Tensor harmless = at::eye(first.size(-2), first.size(-1), first.options()),
+                   goes_first = beside(conditions[0], first);
   return {at::where(goes_first, parts[0], harmless), at::where(goes_first, harmless, parts[1])};
 }
 
 at::Tensor choose(const Tensors& conditions, Tensors results) {
-  const auto known = std::find_if(results.begin(), results.end(), [](const at::Tensor& result) { return result.defined(); });
+  const auto known =
+      std::find_if(results.begin(), results.end(), [](const at::Tensor& result) { return result.defined(); });
   if (known == results.end()) return {};
   for (at::Tensor& result : results)
     if (!result.defined()) result = at::zeros_like(*known);
   at::Tensor chosen = results.back();
-  for (size_t way = conditions.size(); way-- > 0;) chosen = at::where(beside(conditions[way], chosen), results[way], chosen);
+  for (size_t way = conditions.size(); way-- > 0;)
+    chosen = at::where(beside(conditions[way], chosen), results[way], chosen);
   return chosen;
 }
 

@@ -1,4 +1,5 @@
-/// One way through a formula of libtorch's that looks at data: what it asks is answered as if the data were so.
+/// One way through a formula of libtorch's that looks at data: what it asks is answered as if the data were
+/// so.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -26,7 +27,8 @@ class Way {
   ~Way();
   Way(const Way&) = delete;
 
-  /// Answers an operator that looks at data; false where it is not one that was expected, and is to be recorded or refused.
+  /// Answers an operator that looks at data; false where it is not one that was expected, and is to be
+  /// recorded or refused.
   bool answer(const c10::OperatorHandle& op, torch::jit::Stack& stack);
 
   /// Thrown through a formula that is to go no further than its question.
@@ -55,10 +57,12 @@ class Way {
   at::Tensor asked_, selected_, mask_;
 };
 
-/// Which way data take: each is a mask of one element, or of one for each matrix. The first that holds counts, and where none does the last way.
+/// Which way data take: each is a mask of one element, or of one for each matrix. The first that holds
+/// counts, and where none does the last way.
 Tensors conditions_of(Question question, const at::Tensor& asked);
 
-/// A tensor as each way is given it: matrices that do not go there are harmless ones, since some operators fail for those that are singular, others for NaN.
+/// A tensor as each way is given it: matrices that do not go there are harmless ones, since some operators
+/// fail for those that are singular, others for NaN.
 Tensors without_others(Question question, const Tensors& conditions, Tensors parts);
 
 /// Of the results of the ways the one that data take, undefined where all are.

@@ -30,7 +30,10 @@ struct Described {
   at::TensorOptions options;
 
   Described(const at::Tensor& a, const at::Tensor& b)
-      : sizes(at::infer_size(a.sizes(), b.sizes())), options(at::TensorOptions().dtype(at::result_type(a, b)).device(a.device().is_cpu() ? b.device() : a.device())) {}
+      : sizes(at::infer_size(a.sizes(), b.sizes())),
+        options(at::TensorOptions()
+                    .dtype(at::result_type(a, b))
+                    .device(a.device().is_cpu() ? b.device() : a.device())) {}
   at::Tensor zero() const { return at::_efficientzerotensor(sizes, options); }
   at::Tensor full(double value) const { return at::full(sizes, value, options); }
   at::Tensor copy_of(const at::Tensor& tensor) const { return at::_to_copy(tensor.expand(sizes), options); }
@@ -39,16 +42,20 @@ struct Described {
 using Arguments = c10::ArrayRef<c10::IValue>;
 
 at::Tensor product(Arguments given) { return Described(given[0].toTensor(), given[1].toTensor()).zero(); }
-at::Tensor inner_product(Arguments given) { return at::_efficientzerotensor({}, given[0].toTensor().options()); }
+at::Tensor inner_product(Arguments given) {
+  return at::_efficientzerotensor({}, given[0].toTensor().options());
+}
 at::Tensor multiple(Arguments given) {
   const at::Tensor self = given[0].toTensor();
-  return at::_efficientzerotensor(self.sizes(), self.options().dtype(at::result_type(self, given[1].toScalar())));
+  return at::_efficientzerotensor(self.sizes(),
+                                  self.options().dtype(at::result_type(self, given[1].toScalar())));
 }
 
 at::Tensor quotient(Arguments given) {
   const at::Tensor self = given[0].toTensor(), other = given[1].toTensor();
   Described result(self, other);
-  if (c10::isIntegralType(at::typeMetaToScalarType(result.options.dtype()), /*includeBool=*/true)) result.options = result.options.dtype(at::get_default_dtype_as_scalartype());
+  if (c10::isIntegralType(at::typeMetaToScalarType(result.options.dtype()), /*includeBool=*/true))
+    result.options = result.options.dtype(at::get_default_dtype_as_scalartype());
   if (!is_zero(self)) return result.full(std::numeric_limits<double>::infinity());
   return is_zero(other) ? result.full(std::numeric_limits<double>::quiet_NaN()) : result.zero();
 }
@@ -60,14 +67,20 @@ at::Tensor sum_with(const at::Tensor& self, const at::Tensor& other, const at::S
   at::Tensor copy = result.copy_of(other);
   return alpha.equal(1) ? copy : copy.mul(alpha);
 }
-at::Tensor sum(Arguments given) { return sum_with(given[0].toTensor(), given[1].toTensor(), given[2].toScalar()); }
-at::Tensor difference(Arguments given) { return sum_with(given[0].toTensor(), given[1].toTensor(), -given[2].toScalar()); }
+at::Tensor sum(Arguments given) {
+  return sum_with(given[0].toTensor(), given[1].toTensor(), given[2].toScalar());
+}
+at::Tensor difference(Arguments given) {
+  return sum_with(given[0].toTensor(), given[1].toTensor(), -given[2].toScalar());
+}
 
 using Answer = at::Tensor (*)(Arguments);
 
 Answer find_answer(const c10::OperatorHandle& op) {
-  static const std::map<std::string, Answer> answers = {{"aten::mul.Tensor", product}, {"aten::mul.Scalar", multiple}, {"aten::dot", inner_product}, {"aten::vdot", inner_product},
-                                                        {"aten::div.Tensor", quotient}, {"aten::add.Tensor", sum},     {"aten::sub.Tensor", difference}};
+  static const std::map<std::string, Answer> answers = {
+      {"aten::mul.Tensor", product},   {"aten::mul.Scalar", multiple}, {"aten::dot", inner_product},
+      {"aten::vdot", inner_product},   {"aten::div.Tensor", quotient}, {"aten::add.Tensor", sum},
+      {"aten::sub.Tensor", difference}};
   const auto found = answers.find(full_name(op));
   return found == answers.end() ? nullptr : found->second;
 }
@@ -80,7 +93,9 @@ bool answer_for_zeros(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   if (std::none_of(given.begin(), given.end(), has_zero)) return false;
   if (!facts(op).changes_metadata)
     for (int written : facts(op).written)
-      TORCH_CHECK(!has_zero(given[size_t(written)]), "ZeroTensors are immutable. Please use the materialized zero tensor obtained using .clone() if you want a mutable tensor.");
+      TORCH_CHECK(!has_zero(given[size_t(written)]),
+                  "ZeroTensors are immutable. Please use the materialized zero tensor obtained using "
+                  ".clone() if you want a mutable tensor.");
   const Answer answer = find_answer(op);
   if (!answer) return false;
   at::Tensor result = answer(given);

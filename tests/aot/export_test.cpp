@@ -45,10 +45,14 @@ TEST(Export, G1_AModuleWithItsLoss) {
   at::Tensor x = torch::randn({2, 1, 5, 5});
   Exported exported = export_joint(model, {x}, 0);
   exported.graph.verify();
-  EXPECT_EQ(names(exported.inputs), (std::vector<std::string>{"0 conv.weight", "0 conv.bias", "0 norm.weight", "0 norm.bias", "1 norm.running_mean", "1 norm.running_var",
-                                                              "1 norm.num_batches_tracked", "2 argument 0"}));
-  EXPECT_EQ(names(exported.outputs), (std::vector<std::string>{"0 norm.running_mean", "0 norm.running_var", "0 norm.num_batches_tracked", "1 0", "1 1", "2 conv.weight",
-                                                               "2 conv.bias", "2 norm.weight", "2 norm.bias"}));
+  EXPECT_EQ(names(exported.inputs),
+            (std::vector<std::string>{"0 conv.weight", "0 conv.bias", "0 norm.weight", "0 norm.bias",
+                                      "1 norm.running_mean", "1 norm.running_var",
+                                      "1 norm.num_batches_tracked", "2 argument 0"}));
+  EXPECT_EQ(names(exported.outputs),
+            (std::vector<std::string>{"0 norm.running_mean", "0 norm.running_var",
+                                      "0 norm.num_batches_tracked", "1 0", "1 1", "2 conv.weight",
+                                      "2 conv.bias", "2 norm.weight", "2 norm.bias"}));
   EXPECT_TRUE(exported.captures.empty());
   Tensors got = exported(state_and(*model, {x}));
   std::vector<at::Tensor> want = model->forward(x);
@@ -67,7 +71,8 @@ TEST(Export, G1_TheInferenceFormHasFiveOutputs) {
   exported.graph.verify();
   EXPECT_EQ(exported.inputs.size(), 8u);
   EXPECT_EQ(exported.outputs.size(), 5u);
-  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_values(model->buffers()[i], state[4 + i])) << "exporting wrote a buffer";
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(same_values(model->buffers()[i], state[4 + i])) << "exporting wrote a buffer";
   Tensors got = exported(state), want = model->forward(x);
   EXPECT_TRUE(same_values(got[3], want[0].detach()) && same_values(got[4], want[1]));
 }
@@ -126,7 +131,12 @@ TEST(Export, G10_WritesToWhatRequiresGrad) {
 }
 
 TEST(Export, WritesToPlainInputsAreOutputs) {
-  Exported exported = export_forward([](at::Tensor a, at::Tensor b) { a.add_(b); return a * 2; }, {torch::ones(3), torch::ones(3)});
+  Exported exported = export_forward(
+      [](at::Tensor a, at::Tensor b) {
+        a.add_(b);
+        return a * 2;
+      },
+      {torch::ones(3), torch::ones(3)});
   EXPECT_EQ(names(exported.outputs), (std::vector<std::string>{"0 argument 0", "1 0"}));
   at::Tensor a = torch::ones(3);
   Tensors got = exported({a, torch::ones(3)});
@@ -145,7 +155,11 @@ TEST(Export, ARunOnOtherTensorsIsAContractError) {
 }
 
 TEST(Export, OtherStridesGiveTheSameValues) {
-  auto fn = [](at::Tensor a) { at::Tensor b = a.view({-1}); b.mul_(2); return b.exp(); };
+  auto fn = [](at::Tensor a) {
+    at::Tensor b = a.view({-1});
+    b.mul_(2);
+    return b.exp();
+  };
   Exported exported = export_forward([](at::Tensor a) { return a.sum(0).exp() + a; }, {torch::ones({2, 2})});
   at::Tensor x = torch::randn({2, 2}).t();
   EXPECT_TRUE(at::equal(exported({x})[0], x.sum(0).exp() + x));
@@ -174,7 +188,8 @@ TEST(Export, TheGraphSurvivesItsText) {
 }
 
 TEST(Export, OtherKindsOfTensorsAreRefused) {
-  EXPECT_THROW(export_forward([](at::Tensor a) { return a.to_dense(); }, {torch::eye(2).to_sparse()}), UnsupportedError);
+  EXPECT_THROW(export_forward([](at::Tensor a) { return a.to_dense(); }, {torch::eye(2).to_sparse()}),
+               UnsupportedError);
 }
 
 }  // namespace

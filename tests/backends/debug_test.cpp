@@ -32,7 +32,9 @@ struct Chain {
   }
 };
 
-void expect_part(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 }  // namespace
 
@@ -40,13 +42,15 @@ TEST(DebugBackend, AGraphThatTellsTheTruthRuns) {
   Chain chain;
   EXPECT_EQ(chain.complaint(), "");
   at::Tensor in = at::rand({3, 4}, at::kDouble);
-  EXPECT_TRUE(at::equal(find_backend("debug")->compile(chain.w.graph, {})->run({in})[0], in.sin().view(12).cos()));
+  EXPECT_TRUE(
+      at::equal(find_backend("debug")->compile(chain.w.graph, {})->run({in})[0], in.sin().view(12).cos()));
 }
 
 TEST(DebugBackend, NamesTheNodeWhoseSizesAreWrong) {
   Chain chain;
   chain.w.graph.meta(chain.wide).sizes = {11};
-  expect_part(chain.complaint(), "node 2, aten::cos: result " + chain.w.graph.name(chain.wide) + " has sizes [12] where the record has [11]");
+  expect_part(chain.complaint(), "node 2, aten::cos: result " + chain.w.graph.name(chain.wide) +
+                                     " has sizes [12] where the record has [11]");
 }
 
 TEST(DebugBackend, NamesTheNodeWhoseDtypeIsWrong) {

@@ -8,7 +8,8 @@ namespace tandem {
 namespace {
 
 size_t calls_of(const Graph& graph, const std::string& name) {
-  return size_t(std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return node.op.schema().name() == name; }));
+  return size_t(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                              [&](const Node& node) { return node.op.schema().name() == name; }));
 }
 
 Graph forward_of(const Callable& function, const Tensors& inputs) {
@@ -16,7 +17,9 @@ Graph forward_of(const Callable& function, const Tensors& inputs) {
   return Compiled(function, {.backend = "eager"}).explain(inputs).forward;
 }
 
-at::Tensor normalise(const Tensors& in) { return std::get<0>(at::native_batch_norm(in[0], {}, {}, in[1], in[2], true, 0.1, 1e-5)); }
+at::Tensor normalise(const Tensors& in) {
+  return std::get<0>(at::native_batch_norm(in[0], {}, {}, in[1], in[2], true, 0.1, 1e-5));
+}
 
 TEST(DirectWrites, RunningStatisticsAreWrittenInPlace) {
   Tensors inputs = {at::randn({4, 3}), at::zeros({3}), at::ones({3})};
@@ -39,9 +42,16 @@ TEST(DirectWrites, OldContentsThatAreReadLaterKeepTheCopy) {
   Value x = graph.add_input(meta);
   Value clone = std::get<Value>(append_call(graph, find_op("aten::clone"), {x}, Phase::Forward).results[0]);
   Value written = graph.add_value(graph.meta(clone)), last = graph.add_value(meta);
-  graph.add_node({.op = find_op("aten::add_.Scalar"), .arguments = {clone, c10::IValue(1), c10::IValue(1)}, .results = {Value{}}, .writes = {{clone, written}}});
-  Value square = std::get<Value>(append_call(graph, find_op("aten::mul.Tensor"), {x, x}, Phase::Forward).results[0]);
-  graph.add_node({.op = find_op("aten::copy_"), .arguments = {x, written, c10::IValue(false)}, .results = {Value{}}, .writes = {{x, last}}});
+  graph.add_node({.op = find_op("aten::add_.Scalar"),
+                  .arguments = {clone, c10::IValue(1), c10::IValue(1)},
+                  .results = {Value{}},
+                  .writes = {{clone, written}}});
+  Value square =
+      std::get<Value>(append_call(graph, find_op("aten::mul.Tensor"), {x, x}, Phase::Forward).results[0]);
+  graph.add_node({.op = find_op("aten::copy_"),
+                  .arguments = {x, written, c10::IValue(false)},
+                  .results = {Value{}},
+                  .writes = {{x, last}}});
   graph.set_outputs({square});
   graph.verify();
 

@@ -30,7 +30,8 @@ TEST(Interpreter, AnInputDiesAtItsLastUse) {
   inputs.push_back(watched(x_gone));
   inputs.push_back(watched(y_gone));
   std::vector<std::pair<bool, bool>> gone;
-  Program(w.graph).run(std::move(inputs), [&](size_t, const at::Tensor*) { gone.emplace_back(x_gone, y_gone); });
+  Program(w.graph).run(std::move(inputs),
+                       [&](size_t, const at::Tensor*) { gone.emplace_back(x_gone, y_gone); });
   EXPECT_EQ(gone, (std::vector<std::pair<bool, bool>>{{true, false}, {true, false}, {true, true}}));
 }
 
@@ -53,7 +54,9 @@ TEST(Interpreter, ALongChainHoldsTwoTensorsAtMost) {
   for (int i = 0; i < 40; ++i) v = w.call(ops[i % 4], {v});
   w.graph.set_outputs({v});
   Program program(w.graph);
-  program.run({tensor({3})}, [&](size_t, const at::Tensor* registers) { EXPECT_EQ(registers[0].defined() + registers[1].defined(), 1); });
+  program.run({tensor({3})}, [&](size_t, const at::Tensor* registers) {
+    EXPECT_EQ(registers[0].defined() + registers[1].defined(), 1);
+  });
 }
 
 TEST(Interpreter, AResultThatNothingReadsIsNotKept) {
@@ -129,7 +132,8 @@ TEST(Interpreter, AddsIntoAnOperandThatDies) {
   Tensors out = Program(w.graph).run({in}, [&](size_t index, const at::Tensor* registers) {
     if (index == 0)
       for (int i = 0; i < 2; ++i)
-        if (registers[i].defined() && !registers[i].is_same(in)) seen.push_back(registers[i].const_data_ptr());
+        if (registers[i].defined() && !registers[i].is_same(in))
+          seen.push_back(registers[i].const_data_ptr());
   });
   EXPECT_TRUE(at::equal(out[0], in.sin() + in.cos()));
   ASSERT_EQ(seen.size(), 1u);
@@ -139,14 +143,15 @@ TEST(Interpreter, AddsIntoAnOperandThatDies) {
 TEST(Interpreter, AddsIntoNothingThatSomebodyElseSees) {
   GraphWriter w;
   Value x = w.input({3}), y = w.input({3});
-  Value of_inputs = w.call("aten::add.Tensor", {x, y});                                   // inputs are the caller's
+  // inputs are the caller's
+  Value of_inputs = w.call("aten::add.Tensor", {x, y});
   Value a = w.call("aten::sin", {x});
   Value view = w.call("aten::view", {a, ints({3})});
-  Value of_viewed = w.call("aten::add.Tensor", {view, y});                                // `a` is read again
+  Value of_viewed = w.call("aten::add.Tensor", {view, y});  // `a` is read again
   Value b = w.call("aten::cos", {x});
-  Value of_output = w.call("aten::add.Tensor", {b, y});                                   // `b` is an output
+  Value of_output = w.call("aten::add.Tensor", {b, y});  // `b` is an output
   Value small = w.call("aten::sum", {x});
-  Value of_small = w.call("aten::add.Tensor", {small, y});                                // broadcast
+  Value of_small = w.call("aten::add.Tensor", {small, y});  // broadcast
   w.graph.set_outputs({of_inputs, of_viewed, a, of_output, b, of_small});
   at::Tensor p = tensor({3}), q = tensor({3}), p_before = p.clone(), q_before = q.clone();
   Tensors out = Program(w.graph).run({p, q});

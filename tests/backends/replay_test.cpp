@@ -1,4 +1,5 @@
-// Random nodes that draw from a state: bit for bit what was drawn after it was read, and the live generator stays where it is.
+// Random nodes that draw from a state: bit for bit what was drawn after it was read, and the live generator
+// stays where it is.
 #include "graph/draws.h"
 #include "graph/graph_bytes.h"
 #include "ops/generator_state.h"
@@ -67,14 +68,16 @@ Graph drawn_twice_and_replayed(const Draw& draw) {
   std::vector<Operand> arguments;
   if (draw.takes_tensor) arguments.emplace_back(x);
   if (std::string(draw.op) == "aten::rrelu_with_noise_functional")
-    arguments.insert(arguments.end(), {Operand(build.input({3, 4})), Operand(number(0.1)), Operand(number(0.3)), Operand(c10::IValue(true)), Operand(none)});
+    arguments.insert(arguments.end(), {Operand(build.input({3, 4})), Operand(number(0.1)),
+                                       Operand(number(0.3)), Operand(c10::IValue(true)), Operand(none)});
   arguments.insert(arguments.end(), draw.others.begin(), draw.others.end());
   const Node first = build.node(draw.op, arguments), second = build.node(draw.op, arguments);
   graph.nodes().clear();
   Node state = state_before(graph, first);
   auto again = [&](const Node& node, Value from, bool asks) {
     Node copy = node;
-    for (Operand& result : copy.results) map_values(result, [&](Value v) {
+    for (Operand& result : copy.results)
+      map_values(result, [&](Value v) {
         TensorMeta meta = graph.meta(v);
         meta.storage = graph.fresh_storage();
         return graph.add_value(meta);
@@ -96,8 +99,9 @@ Graph drawn_twice_and_replayed(const Draw& draw) {
 
 Tensors inputs_of(const Graph& graph) {
   Tensors inputs;
-  const bool is_rrelu = graph.inputs().size() > 1;                 // which draws for negative numbers alone
-  for (size_t i = 0; i < graph.inputs().size(); ++i) inputs.push_back((at::rand({3, 4}) * 0.8 + 0.1) * (is_rrelu ? -1 : 1));
+  const bool is_rrelu = graph.inputs().size() > 1;  // which draws for negative numbers alone
+  for (size_t i = 0; i < graph.inputs().size(); ++i)
+    inputs.push_back((at::rand({3, 4}) * 0.8 + 0.1) * (is_rrelu ? -1 : 1));
   return inputs;
 }
 
@@ -124,7 +128,8 @@ TEST(Replay, DrawsTheSameNumbersAndLeavesTheLiveGeneratorAlone) {
 
 TEST(Replay, HoldsInEveryBackendOfOursAndBehindPasses) {
   for (const char* backend : {"eager", "debug"}) {
-    const Graph graph = eliminate_dead_code(eliminate_common_subexpressions(fold_constants(drawn_twice_and_replayed(draws()[0]))));
+    const Graph graph = eliminate_dead_code(
+        eliminate_common_subexpressions(fold_constants(drawn_twice_and_replayed(draws()[0]))));
     EXPECT_EQ(graph.nodes().size(), 5u);
     expect_replayed(find_backend(backend)->compile(graph, {})->run(inputs_of(graph)), backend);
   }

@@ -12,9 +12,26 @@ namespace {
 TEST(Counters, ShowEveryNameAlsoWhenNothingHappened) {
   reset_counters();
   std::map<std::string, uint64_t> shown = counters();
-  for (const char* name : {"trace", "joint_trace", "partition", "compile_forward", "compile_backward", "compile_inference", "compile_higher_order",
-                           "backward_variant", "signature_evicted", "cache_hit", "cache_miss", "cache_bypass", "cache_unfit", "cache_corrupt", "cache_saved",
-                           "cache_remote_hit", "cache_remote_miss", "cache_remote_error", "cache_time_saved_us", "fallback_shapes"}) {
+  for (const char* name : {"trace",
+                           "joint_trace",
+                           "partition",
+                           "compile_forward",
+                           "compile_backward",
+                           "compile_inference",
+                           "compile_higher_order",
+                           "backward_variant",
+                           "signature_evicted",
+                           "cache_hit",
+                           "cache_miss",
+                           "cache_bypass",
+                           "cache_unfit",
+                           "cache_corrupt",
+                           "cache_saved",
+                           "cache_remote_hit",
+                           "cache_remote_miss",
+                           "cache_remote_error",
+                           "cache_time_saved_us",
+                           "fallback_shapes"}) {
     ASSERT_TRUE(shown.contains(name)) << name;
     EXPECT_EQ(shown[name], 0u) << name;
   }

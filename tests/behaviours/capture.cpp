@@ -30,19 +30,30 @@ void numbers_and_absent_tensors() {
     auto last = [](at::Tensor c, std::optional<at::Tensor> b, int64_t a) { return b ? c * *b : c * a; };
     auto fast_first = compile(first, options);
     auto fast_last = compile(last, options);
-    expect_equal_on_a_matrix([&](at::Tensor x) { return fast_first(3, std::nullopt, x); }, [](at::Tensor x) { return x * 3; });
-    expect_equal_on_a_matrix([&](at::Tensor x) { return fast_last(x, std::nullopt, 4); }, [](at::Tensor x) { return x * 4; });
+    expect_equal_on_a_matrix([&](at::Tensor x) { return fast_first(3, std::nullopt, x); },
+                             [](at::Tensor x) { return x * 3; });
+    expect_equal_on_a_matrix([&](at::Tensor x) { return fast_last(x, std::nullopt, 4); },
+                             [](at::Tensor x) { return x * 4; });
   }
 }
 
 void a_clone_is_no_input_write() {
-  Explanation e = Compiled([](const Tensors& in) { at::Tensor b = in[0].clone().squeeze(-1); b.add_(1); return Tensors{in[0] + b}; }, {}).explain({leaf({3, 1})});
+  Explanation e = Compiled(
+                      [](const Tensors& in) {
+                        at::Tensor b = in[0].clone().squeeze(-1);
+                        b.add_(1);
+                        return Tensors{in[0] + b};
+                      },
+                      {})
+                      .explain({leaf({3, 1})});
   EXPECT_FALSE(e.contract.inputs[0].data_written);
 }
 
 Maker complex_layer() {
   return [] {
-    auto parameter = [](at::IntArrayRef sizes) { return torch::randn(sizes, at::kComplexFloat).requires_grad_(); };
+    auto parameter = [](at::IntArrayRef sizes) {
+      return torch::randn(sizes, at::kComplexFloat).requires_grad_();
+    };
     Tensors all = {parameter({1, 10, 10}), parameter({10, 10}), parameter({10})};
     return Scene{.arguments = all, .leaves = all};
   };
@@ -51,7 +62,8 @@ Maker complex_layer() {
 Maker bags() {
   return [] {
     at::Tensor table = leaf({100, 8});
-    return Scene{.arguments = {table, torch::randint(100, {12}), torch::tensor({0, 4, 8})}, .leaves = {table}};
+    return Scene{.arguments = {table, torch::randint(100, {12}), torch::tensor({0, 4, 8})},
+                 .leaves = {table}};
   };
 }
 
@@ -69,7 +81,8 @@ Tensors twice_sine(const Tensors& in) { return {in[0].sin().sin()}; }
 
 void the_backward_is_lazy() {
   std::vector<Seen> forward, backward;
-  Compiled fast([](const Tensors& in) { return Tensors{in[0] * 2}; }, {.fw_compiler = noting(forward), .bw_compiler = noting(backward)});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0] * 2}; },
+                {.fw_compiler = noting(forward), .bw_compiler = noting(backward)});
   at::Tensor x = leaf({});
   {
     torch::NoGradGuard no_grad;
@@ -86,7 +99,8 @@ void the_backward_is_lazy() {
 
 void calls_come_in_order() {
   std::vector<Seen> seen;
-  Options options{.fw_compiler = noting(seen), .bw_compiler = noting(seen), .inference_compiler = noting(seen)};
+  Options options{
+      .fw_compiler = noting(seen), .bw_compiler = noting(seen), .inference_compiler = noting(seen)};
   Compiled first(twice_sine, options), second(twice_sine, options);
   at::Tensor y = first({leaf({2})})[0];
   second({leaf({2}, false)});
@@ -101,10 +115,14 @@ void calls_come_in_order() {
 
 void a_body_without_gradients() {
   std::vector<Seen> training, inference;
-  Compiled quiet([](const Tensors& in) {
-    torch::NoGradGuard no_grad;
-    return twice_sine(in);
-  }, {.fw_compiler = noting(training), .bw_compiler = noting(training), .inference_compiler = noting(inference)});
+  Compiled quiet(
+      [](const Tensors& in) {
+        torch::NoGradGuard no_grad;
+        return twice_sine(in);
+      },
+      {.fw_compiler = noting(training),
+       .bw_compiler = noting(training),
+       .inference_compiler = noting(inference)});
   EXPECT_FALSE(quiet({leaf({2})})[0].requires_grad());
   EXPECT_EQ(inference.size(), 1u);
   EXPECT_TRUE(training.empty());
@@ -112,7 +130,9 @@ void a_body_without_gradients() {
 
 void compilers_are_called_once() {
   std::vector<Seen> forward, backward, inference;
-  Compiled fast(twice_sine, {.fw_compiler = noting(forward), .bw_compiler = noting(backward), .inference_compiler = noting(inference)});
+  Compiled fast(twice_sine, {.fw_compiler = noting(forward),
+                             .bw_compiler = noting(backward),
+                             .inference_compiler = noting(inference)});
   for (int i = 0; i < 2; ++i) fast({leaf({2}, false)});
   EXPECT_EQ(inference.size(), 1u);
   EXPECT_TRUE(forward.empty() && backward.empty());
@@ -134,10 +154,12 @@ void boxed_code_may_empty_its_inputs() {
       return graph.run(std::move(own));
     });
   };
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin() * in[1]}; }, {.fw_compiler = compiler});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin() * in[1]}; },
+                {.fw_compiler = compiler});
   at::Tensor a = leaf({2}), b = leaf({2}), y = fast({a, b})[0];
   EXPECT_TRUE(same_values(y, a.exp().sin() * b));
-  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0], torch::autograd::grad({(a.exp().sin() * b).sum()}, {a})[0]));
+  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0],
+                          torch::autograd::grad({(a.exp().sin() * b).sum()}, {a})[0]));
   EXPECT_TRUE(alone) << "a value saved for the last backward has no owner but the compiled code";
 }
 
@@ -164,10 +186,20 @@ Tensors with_its_own_gradient(const Tensors& in) {
   return {y, torch::autograd::grad({y}, {in[0]}, {}, true, true)[0]};
 }
 
-at::Tensor slope(const at::Tensor& y, const at::Tensor& x) { return torch::autograd::grad({y.sum()}, {x}, {}, true, true)[0]; }
+at::Tensor slope(const at::Tensor& y, const at::Tensor& x) {
+  return torch::autograd::grad({y.sum()}, {x}, {}, true, true)[0];
+}
 
 void relu_is_functional() {
-  Graph graph = Compiled([](const Tensors& in) { at::Tensor a = in[0] * 2; a.relu_(); return Tensors{a}; }, {}).explain({leaf({3}, false)}).joint;
+  Graph graph = Compiled(
+                    [](const Tensors& in) {
+                      at::Tensor a = in[0] * 2;
+                      a.relu_();
+                      return Tensors{a};
+                    },
+                    {})
+                    .explain({leaf({3}, false)})
+                    .joint;
   std::map<std::string, int> calls;
   for (const Node& node : graph.nodes()) ++calls[node.op.schema().name()];
   EXPECT_EQ(calls["aten::relu"], 1);
@@ -175,7 +207,8 @@ void relu_is_functional() {
 }
 
 void no_gradient_at_all() {
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].argmax().to(at::kFloat)}; }, {.debug_asserts = true});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].argmax().to(at::kFloat)}; },
+                {.debug_asserts = true});
   std::string failure = message([&] { fast({leaf({3})})[0].backward(); });
   EXPECT_TRUE(contains(failure, "does not require grad")) << failure;
   remark("every operator sample: test_sweep and the sweep over op_db");
@@ -190,12 +223,24 @@ const bool capture_rows = add_rows({
     {"A2", {{[](const Tensors& in) { return Tensors{in[0] + in[1]}; }, two_vectors}}},
     {"A3", {{[](const Tensors& in) { return Tensors{in[0] + in[1], in[0] - in[1]}; }, two_vectors}}},
     {.id = "A4",
-     .cases = {{[](const Tensors& in) { at::Tensor b = in[0].clone().squeeze(-1); b.add_(1); return Tensors{in[0] + b}; }, both([](bool rg) { return leaves({{3, 1}}, {rg}); })}},
+     .cases = {{[](const Tensors& in) {
+                  at::Tensor b = in[0].clone().squeeze(-1);
+                  b.add_(1);
+                  return Tensors{in[0] + b};
+                },
+                both([](bool rg) { return leaves({{3, 1}}, {rg}); })}},
      .check = a_clone_is_no_input_write,
      .waits_for = "changing sizes"},
-    {"A5", {{[](const Tensors& in) { return Tensors{at::linear(in[0], in[1], in[2]).sum().abs()}; }, {complex_layer()}}}},
+    {"A5",
+     {{[](const Tensors& in) { return Tensors{at::linear(in[0], in[1], in[2]).sum().abs()}; },
+       {complex_layer()}}}},
     {.id = "A6",
-     .cases = {{[](const Tensors& in) { return Tensors{std::get<0>(at::embedding_bag(in[0], in[1], in[2], false, 0, /*sparse=*/true)).view({-1})}; }, {bags()},
+     .cases = {{[](const Tensors& in) {
+                  return Tensors{
+                      std::get<0>(at::embedding_bag(in[0], in[1], in[2], false, 0, /*sparse=*/true))
+                          .view({-1})};
+                },
+                {bags()},
                 uncompiled({.same_bases = false})}},
      .waits_for = "changing sizes"},
     {.id = "A8", .check = the_backward_is_lazy},
@@ -204,20 +249,36 @@ const bool capture_rows = add_rows({
     {.id = "A11", .check = compilers_are_called_once},
     {.id = "A12", .check = boxed_code_may_empty_its_inputs},
     {.id = "A13", .check = linear_in_inference_mode},
-    {"A14", {{[](const Tensors& in) { return Tensors{CloneAddOne::apply(in[0]), CloneAddOne::apply(in[0] * 2)}; }, both([](bool rg) { return leaves({{3}}, {rg}); })}}},
+    {"A14",
+     {{[](const Tensors& in) { return Tensors{CloneAddOne::apply(in[0]), CloneAddOne::apply(in[0] * 2)}; },
+       both([](bool rg) { return leaves({{3}}, {rg}); })}}},
     {.id = "A15",
      .cases = {{with_its_own_gradient, scalar, uncompiled()},
-               {[](const Tensors& in) { return Tensors{slope(in[0], in[0])}; }, {leaves({{3}}, {true})}, uncompiled()}}},
+               {[](const Tensors& in) { return Tensors{slope(in[0], in[0])}; },
+                {leaves({{3}}, {true})},
+                uncompiled()}}},
     {"A16",
      {{[](const Tensors& in) { return Tensors{in[0].sin()}; }, scalar},
       {[](const Tensors& in) { return Tensors{slope(in[0].sin(), in[0])}; }, scalar, uncompiled()},
-      {[](const Tensors& in) { return torch::autograd::grad({in[0].sin()}, {in[0]}, {in[1]}, true, true); }, {leaves({{3}, {3}}, {true, false})}, uncompiled()},
-      {[](const Tensors& in) { return Tensors{slope(slope(in[0].sin(), in[0]), in[0])}; }, scalar, uncompiled()},
+      {[](const Tensors& in) { return torch::autograd::grad({in[0].sin()}, {in[0]}, {in[1]}, true, true); },
+       {leaves({{3}, {3}}, {true, false})},
+       uncompiled()},
+      {[](const Tensors& in) { return Tensors{slope(slope(in[0].sin(), in[0]), in[0])}; }, scalar,
+       uncompiled()},
       {[](const Tensors& in) { return Tensors{in[0] + in[1]}; }, {leaves({{3}, {}}, {true, true})}}}},
-    {"A17", {{[](const Tensors& in) { at::Tensor a = in[0] * 2; a.relu_(); return Tensors{a}; }, both([](bool rg) { return leaves({{3}}, {rg}); })}}, relu_is_functional},
+    {"A17",
+     {{[](const Tensors& in) {
+         at::Tensor a = in[0] * 2;
+         a.relu_();
+         return Tensors{a};
+       },
+       both([](bool rg) { return leaves({{3}}, {rg}); })}},
+     relu_is_functional},
     {"A20",
-     {{[](const Tensors& in) { return Tensors{at::layer_norm(in[0], {8}, in[1], in[2])}; }, {leaves({{2, 4, 8}, {8}, {8}}, {true, true, true})}},
-      {[](const Tensors& in) { return Tensors{at::rms_norm(in[0], {8}, in[1])}; }, {leaves({{2, 4, 8}, {8}}, {true, true})}}}},
+     {{[](const Tensors& in) { return Tensors{at::layer_norm(in[0], {8}, in[1], in[2])}; },
+       {leaves({{2, 4, 8}, {8}, {8}}, {true, true, true})}},
+      {[](const Tensors& in) { return Tensors{at::rms_norm(in[0], {8}, in[1])}; },
+       {leaves({{2, 4, 8}, {8}}, {true, true})}}}},
     {.id = "A21", .check = no_gradient_at_all, .waits_for = "min-cut"},
 });
 

@@ -12,13 +12,17 @@ std::vector<std::string>& notes() {
   static std::vector<std::string> all;
   return all;
 }
-void note(const at::Tensor& x, int64_t tag) { notes().push_back(std::to_string(tag) + ": " + std::to_string(x.detach().sum().item<double>())); }
+void note(const at::Tensor& x, int64_t tag) {
+  notes().push_back(std::to_string(tag) + ": " + std::to_string(x.detach().sum().item<double>()));
+}
 
 TORCH_LIBRARY(tandem_behaviours, library) { library.def("note(Tensor x, int tag) -> ()"); }
 TORCH_LIBRARY_IMPL(tandem_behaviours, CPU, library) { library.impl("note", note); }
 
 void call_note(const at::Tensor& x, int64_t tag) {
-  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("tandem_behaviours::note", "").typed<void(const at::Tensor&, int64_t)>();
+  static const auto op = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow("tandem_behaviours::note", "")
+                             .typed<void(const at::Tensor&, int64_t)>();
   at::AutoDispatchBelowAutograd below;
   op.call(x, tag);
 }
@@ -28,7 +32,8 @@ struct NotesInBackward : torch::autograd::Function<NotesInBackward> {
     call_note(x, 1);
     return x * 2;
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
     call_note(gradients[0], 2);
     return {gradients[0] * 2};
   }
@@ -56,17 +61,32 @@ void expect_same_notes(const Callable& fn, bool backward) {
 }
 
 void effects_of_the_forward() {
-  expect_same_notes([](const Tensors& in) { call_note(in[0], 1); at::Tensor y = in[0] + 1; call_note(y, 2); return Tensors{y.mul_(2)}; }, false);
-  expect_same_notes([](const Tensors& in) { call_note(in[0], 1); return Tensors{}; }, false);
+  expect_same_notes(
+      [](const Tensors& in) {
+        call_note(in[0], 1);
+        at::Tensor y = in[0] + 1;
+        call_note(y, 2);
+        return Tensors{y.mul_(2)};
+      },
+      false);
+  expect_same_notes(
+      [](const Tensors& in) {
+        call_note(in[0], 1);
+        return Tensors{};
+      },
+      false);
 }
 
 void effects_of_forward_and_backward() {
   expect_same_notes([](const Tensors& in) { return Tensors{NotesInBackward::apply(in[0]) * 3}; }, true);
-  expect_same_notes([](const Tensors& in) { return Tensors{NotesInBackward::apply(NotesInBackward::apply(in[0]).sin())}; }, true);
+  expect_same_notes(
+      [](const Tensors& in) { return Tensors{NotesInBackward::apply(NotesInBackward::apply(in[0]).sin())}; },
+      true);
 }
 
 void without_effects_there_is_nothing_more() {
-  Explanation e = Compiled([](const Tensors& in) { return Tensors{in[0] + 1}; }, {}).explain({torch::ones(3)});
+  Explanation e =
+      Compiled([](const Tensors& in) { return Tensors{in[0] + 1}; }, {}).explain({torch::ones(3)});
   EXPECT_EQ(e.forward.inputs().size(), 1u);
   EXPECT_EQ(e.forward.outputs().size(), 1u);
   EXPECT_EQ(e.forward.nodes().size(), 1u);
@@ -75,7 +95,9 @@ void without_effects_there_is_nothing_more() {
 /// Deterministic while it lives, or not.
 class Deterministic {
  public:
-  explicit Deterministic(bool on) : before_(at::globalContext().deterministicAlgorithms()) { at::globalContext().setDeterministicAlgorithms(on, false); }
+  explicit Deterministic(bool on) : before_(at::globalContext().deterministicAlgorithms()) {
+    at::globalContext().setDeterministicAlgorithms(on, false);
+  }
   ~Deterministic() { at::globalContext().setDeterministicAlgorithms(before_, false); }
   Deterministic(const Deterministic&) = delete;
 
@@ -84,7 +106,9 @@ class Deterministic {
 };
 
 void determinism_is_asked_when_the_backward_runs() {
-  Callable fn = [](const Tensors& in) { return Tensors{at::put(in[0], torch::tensor({0, 1}), in[1], false) * 2}; };
+  Callable fn = [](const Tensors& in) {
+    return Tensors{at::put(in[0], torch::tensor({0, 1}), in[1], false) * 2};
+  };
   for (bool at_forward : {false, true})
     for (bool at_backward : {false, true}) {
       Compiled fast(fn, {});
@@ -107,12 +131,16 @@ void determinism_is_asked_when_the_backward_runs() {
 const bool effects_versions = give_versions<NotesInBackward>();
 const bool library_version = (register_library("tandem_behaviours", "1"), true);
 const bool effects_rows = add_rows({
-    {.id = "P1", .check = effects_of_the_forward, .does_not_apply = "order is that of the graph, without tokens; the effects are held"},
+    {.id = "P1",
+     .check = effects_of_the_forward,
+     .does_not_apply = "order is that of the graph, without tokens; the effects are held"},
     {.id = "P2", .check = without_effects_there_is_nothing_more},
     {.id = "P4", .check = effects_of_forward_and_backward},
     {.id = "P6", .check = determinism_is_asked_when_the_backward_runs},
     {.id = "P7", .waits_for = "graph hooks"},
-    {.id = "P8", .does_not_apply = "a pass takes a graph by value and returns one, so the caller's stays as it is by construction"},
+    {.id = "P8",
+     .does_not_apply =
+         "a pass takes a graph by value and returns one, so the caller's stays as it is by construction"},
     {.id = "P9", .does_not_apply = "libtorch has no compiler of whole backwards in C++"},
 });
 

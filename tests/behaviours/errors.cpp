@@ -37,14 +37,18 @@ Result differentiate(const Callable& fn, bool create_graph) {
   torch::manual_seed(5);
   Result result;
   result.input = leaf({2, 3});
-  result.failure = message([&] { result.gradient = torch::autograd::grad({fn({result.input})[0].sum()}, {result.input}, {}, create_graph, create_graph)[0]; });
+  result.failure = message([&] {
+    result.gradient = torch::autograd::grad({fn({result.input})[0].sum()}, {result.input}, {}, create_graph,
+                                            create_graph)[0];
+  });
   return result;
 }
 
 /// Refused, or as in eager.
 void expect_refused_or_as_in_eager(const Callable& fn, bool create_graph) {
   Compiled fast(fn, {});
-  Result want = differentiate(fn, create_graph), got = differentiate([&](const Tensors& in) { return fast(in); }, create_graph);
+  Result want = differentiate(fn, create_graph),
+         got = differentiate([&](const Tensors& in) { return fast(in); }, create_graph);
   if (!got.failure.empty()) return;
   EXPECT_EQ(want.failure, "");
   EXPECT_TRUE(same_values(got.gradient.detach(), want.gradient.detach()));
@@ -63,20 +67,29 @@ std::vector<Maker> different_bases() {
 }
 
 Tensors through_csr(const Tensors& in) {
-  return {at::sparse_csr_tensor(torch::tensor({0, 1, 2}), torch::tensor({0, 1}), in[0], {2, 2}, in[0].options().layout(at::kSparseCsr)).to_dense()};
+  return {at::sparse_csr_tensor(torch::tensor({0, 1, 2}), torch::tensor({0, 1}), in[0], {2, 2},
+                                in[0].options().layout(at::kSparseCsr))
+              .to_dense()};
 }
 
 void csr_is_refused_or_right() {
   Compiled fast(through_csr, {});
   at::Tensor a = leaf({2}), b = a.detach().clone().requires_grad_();
-  std::string eager = message([&] { through_csr({a})[0].sum().backward(); }), ours = message([&] { fast({b})[0].sum().backward(); });
+  std::string eager = message([&] { through_csr({a})[0].sum().backward(); }),
+              ours = message([&] { fast({b})[0].sum().backward(); });
   EXPECT_TRUE(!ours.empty() || (eager.empty() && same_values(b.grad(), a.grad()))) << "eager: " << eager;
   remark(ours.empty() ? "as in eager" : "refused");
 }
 
 void sizes_changed_in_place_are_not_exported() {
-  auto fn = [](at::Tensor x) { x.t_(); return x.sum(); };
-  auto with_gradient = [](at::Tensor x, at::Tensor y) { x.t_(); return (x * y).sum(); };
+  auto fn = [](at::Tensor x) {
+    x.t_();
+    return x.sum();
+  };
+  auto with_gradient = [](at::Tensor x, at::Tensor y) {
+    x.t_();
+    return (x * y).sum();
+  };
   EXPECT_THROW(export_forward(fn, {torch::ones({2, 3})}), UnsupportedError);
   EXPECT_THROW(export_joint(with_gradient, {torch::ones({2, 2}), leaf({2, 2})}), UnsupportedError);
   struct Transposing : torch::nn::Module {
@@ -86,7 +99,10 @@ void sizes_changed_in_place_are_not_exported() {
 }
 
 void written_aliases_are_not_exported() {
-  auto fn = [](at::Tensor a, at::Tensor b) { a.add_(1); return a + b; };
+  auto fn = [](at::Tensor a, at::Tensor b) {
+    a.add_(1);
+    return a + b;
+  };
   at::Tensor x = torch::ones({2, 2});
   std::string twice = message<UnsupportedError>([&] { export_forward(fn, {x, x}); });
   std::string overlap = message<UnsupportedError>([&] { export_forward(fn, {x, x.view({2, 2})}); });
@@ -97,7 +113,8 @@ void written_aliases_are_not_exported() {
 
 void only_the_loss_may_require_grad() {
   auto fn = [](at::Tensor x) { return std::vector<at::Tensor>{x.sum(), x * 2}; };
-  EXPECT_TRUE(contains(message<UnsupportedError>([&] { export_joint(fn, {leaf({3})}, 0); }), "output 1 requires grad"));
+  EXPECT_TRUE(contains(message<UnsupportedError>([&] { export_joint(fn, {leaf({3})}, 0); }),
+                       "output 1 requires grad"));
   EXPECT_THROW(export_joint(fn, {leaf({3})}, 1), UnsupportedError);
   EXPECT_THROW(export_joint(fn, {leaf({3})}, 2), ContractError);
   EXPECT_THROW(export_joint(fn, {leaf({3}, false)}, 0), UnsupportedError);
@@ -111,7 +128,12 @@ Tensors dropout_that_returns_its_input(const Tensors& in) {
 
 void no_fake_is_left() {
   at::Tensor kept;
-  Compiled leaking([&](const Tensors& in) { kept = in[0] + 1; return Tensors{kept * 2}; }, {});
+  Compiled leaking(
+      [&](const Tensors& in) {
+        kept = in[0] + 1;
+        return Tensors{kept * 2};
+      },
+      {});
   leaking({torch::ones(3)});
   ASSERT_TRUE(kept.defined());
   EXPECT_TRUE(same_values(kept, torch::full(3, 2.f)));
@@ -123,15 +145,27 @@ void no_fake_is_left() {
 
 const bool errors_versions = give_versions<ChangesWhatItSaved<true>, ChangesWhatItSaved<false>>();
 const bool errors_rows = add_rows({
-    {.id = "O3", .check = [] { expect_refused_or_as_in_eager([](const Tensors& in) { return Tensors{ChangesWhatItSaved<true>::apply(in[0])}; }, false); }},
+    {.id = "O3",
+     .check =
+         [] {
+           expect_refused_or_as_in_eager(
+               [](const Tensors& in) { return Tensors{ChangesWhatItSaved<true>::apply(in[0])}; }, false);
+         }},
     {.id = "O4",
      .check =
          [] {
            for (bool create_graph : {false, true})
-             expect_refused_or_as_in_eager([](const Tensors& in) { return Tensors{in[0] * ChangesWhatItSaved<false>::apply(in[0])}; }, create_graph);
+             expect_refused_or_as_in_eager(
+                 [](const Tensors& in) { return Tensors{in[0] * ChangesWhatItSaved<false>::apply(in[0])}; },
+                 create_graph);
          }},
     {"O6",
-     {{[](const Tensors& in) { in[0].add_(1); in[1].mul_(2); return Tensors{in[0] * 2}; }, different_bases(), uncompiled()}},
+     {{[](const Tensors& in) {
+         in[0].add_(1);
+         in[1].mul_(2);
+         return Tensors{in[0] * 2};
+       },
+       different_bases(), uncompiled()}},
      {},
      "",
      "such inputs need no refusal: the function runs as it is"},

@@ -21,7 +21,8 @@ void another_requires_grad() {
     for (bool second : {all_first, !all_first}) {
       at::Tensor x = leaf({3}), y = leaf({3}, second);
       Tensors wanted = second ? Tensors{x, y} : Tensors{x};
-      Tensors got = torch::autograd::grad({fast({x, y})[0].sum()}, wanted), want = torch::autograd::grad({fn({x, y})[0].sum()}, wanted);
+      Tensors got = torch::autograd::grad({fast({x, y})[0].sum()}, wanted),
+              want = torch::autograd::grad({fn({x, y})[0].sum()}, wanted);
       for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(same_values(got[i], want[i])) << i;
     }
   }
@@ -69,13 +70,17 @@ Compiler noting_last_input(std::vector<int64_t>& strides, bool& alone) {
     });
   };
 }
-const Compiler plainly = Compiler([](const Graph& graph, const CompileContext& context) { return find_backend("eager")->compile(graph, context); });
+const Compiler plainly = Compiler([](const Graph& graph, const CompileContext& context) {
+  return find_backend("eager")->compile(graph, context);
+});
 
 void channels_last_tangents() {
   std::vector<int64_t> strides;
   bool alone = false;
-  Compiled fast([](const Tensors& in) { return Tensors{torch::conv2d(in[0], in[1])}; }, {.fw_compiler = plainly, .bw_compiler = noting_last_input(strides, alone)});
-  at::Tensor x = torch::randn({2, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(), w = leaf({4, 3, 3, 3});
+  Compiled fast([](const Tensors& in) { return Tensors{torch::conv2d(in[0], in[1])}; },
+                {.fw_compiler = plainly, .bw_compiler = noting_last_input(strides, alone)});
+  at::Tensor x = torch::randn({2, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(),
+             w = leaf({4, 3, 3, 3});
   at::Tensor y = fast({x, w})[0];
   EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
   y.backward(torch::randn({2, 4, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast));
@@ -89,7 +94,8 @@ Tensors channels_last(const Tensors& in) {
 
 Maker images() {
   return [] {
-    at::Tensor x = torch::randn({2, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(), w = leaf({4, 3, 3, 3});
+    at::Tensor x = torch::randn({2, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(),
+               w = leaf({4, 3, 3, 3});
     return Scene{.arguments = {x, w}, .leaves = {x, w}};
   };
 }
@@ -98,18 +104,26 @@ void tangents_of_every_layout() {
   Callable fn = [](const Tensors& in) { return Tensors{(in[0].t() + 1).exp()}; };
   Compiled fast(fn, {.debug_asserts = true});
   at::Tensor x = leaf({3, 4});
-  const Tensors tangents = {torch::randn({4, 3}), torch::randn({3, 4}).t(), torch::ones({}).expand({4, 3}), torch::randn({8, 6}).slice(0, 0, 8, 2).slice(1, 0, 6, 2),
+  const Tensors tangents = {torch::randn({4, 3}), torch::randn({3, 4}).t(), torch::ones({}).expand({4, 3}),
+                            torch::randn({8, 6}).slice(0, 0, 8, 2).slice(1, 0, 6, 2),
                             torch::randn({4}).unsqueeze(1).expand({4, 3})};
   for (const at::Tensor& tangent : tangents)
-    EXPECT_TRUE(same_values(torch::autograd::grad({fast({x})[0]}, {x}, {tangent})[0], torch::autograd::grad({fn({x})[0]}, {x}, {tangent})[0]));
+    EXPECT_TRUE(same_values(torch::autograd::grad({fast({x})[0]}, {x}, {tangent})[0],
+                            torch::autograd::grad({fn({x})[0]}, {x}, {tangent})[0]));
 }
 
 /// Whether every tensor that a call made is gone with its outputs.
 void saved_pieces_make_no_cycle() {
-  Compiled fast([](const Tensors& in) { at::Tensor piece = (in[0] + in[0]).split(2)[1]; return Tensors{piece, piece.unsqueeze(0) * in[1]}; }, {.debug_asserts = true});
+  Compiled fast(
+      [](const Tensors& in) {
+        at::Tensor piece = (in[0] + in[0]).split(2)[1];
+        return Tensors{piece, piece.unsqueeze(0) * in[1]};
+      },
+      {.debug_asserts = true});
   Tensors out = fast({leaf({4}), leaf({2})});
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
-  for (const at::Tensor& t : out) made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(t.storage().unsafeGetStorageImpl()));
+  for (const at::Tensor& t : out)
+    made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(t.storage().unsafeGetStorageImpl()));
   c10::weak_intrusive_ptr<c10::TensorImpl> piece(out[0].getIntrusivePtr());
   EXPECT_FALSE(made[0].expired());
   out.clear();
@@ -120,7 +134,8 @@ void saved_pieces_make_no_cycle() {
 void tangents_have_one_owner() {
   std::vector<int64_t> strides;
   bool alone = false;
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp()}; }, {.fw_compiler = plainly, .bw_compiler = noting_last_input(strides, alone)});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp()}; },
+                {.fw_compiler = plainly, .bw_compiler = noting_last_input(strides, alone)});
   (fast({leaf({3})})[0] * 2).sum().backward();
   EXPECT_TRUE(alone);
 }
@@ -146,19 +161,33 @@ Tensors halves_a_gradient(const Tensors& in) {
 
 const bool gradients_versions = give_versions<StashesItsOutput>();
 const bool gradients_rows = add_rows({
-    {"E1", {{[](const Tensors& in) { return Tensors{in[0].cos(), in[1].cos(), in[0] * in[1]}; }, every_combination()}}},
+    {"E1",
+     {{[](const Tensors& in) { return Tensors{in[0].cos(), in[1].cos(), in[0] * in[1]}; },
+       every_combination()}}},
     {"E3",
      {{[](const Tensors& in) { return Tensors{in[0].detach(), in[1]}; }, {leaves({{3}, {3}}, {true, true})}},
-      {[](const Tensors& in) { return Tensors{(in[0] + 1).detach(), in[1]}; }, {leaves({{3}, {3}}, {true, true})}}}},
+      {[](const Tensors& in) { return Tensors{(in[0] + 1).detach(), in[1]}; },
+       {leaves({{3}, {3}}, {true, true})}}}},
     {.id = "E4", .check = another_requires_grad},
-    {.id = "E5", .cases = {{grad_enabled_inside, both([](bool rg) { return leaves({{3}}, {rg}); })}}, .check = called_without_grad_mode},
+    {.id = "E5",
+     .cases = {{grad_enabled_inside, both([](bool rg) { return leaves({{3}}, {rg}); })}},
+     .check = called_without_grad_mode},
     {.id = "E7", .check = a_gradient_is_differentiated},
-    {.id = "E8", .cases = {{channels_last, {images()}, {.same_bases = false}}}, .check = channels_last_tangents},
+    {.id = "E8",
+     .cases = {{channels_last, {images()}, {.same_bases = false}}},
+     .check = channels_last_tangents},
     {.id = "E9", .check = tangents_of_every_layout, .waits_for = "changing sizes"},
     {.id = "E11", .check = saved_pieces_make_no_cycle},
     {.id = "E13", .check = tangents_have_one_owner},
-    {"E14", {{[](const Tensors& in) { return Tensors{StashesItsOutput::apply(in[0])}; }, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {.compiled = false, .write_outputs = false}}}},
-    {"E15", {{halves_a_gradient, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {}, false}}, {}, "", "libtorch has no checkpointed regions in C++; the hook is held"},
+    {"E14",
+     {{[](const Tensors& in) { return Tensors{StashesItsOutput::apply(in[0])}; },
+       {leaves({{3}}, {true}), non_leaves({{3}}, {true})},
+       {.compiled = false, .write_outputs = false}}}},
+    {"E15",
+     {{halves_a_gradient, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {}, false}},
+     {},
+     "",
+     "libtorch has no checkpointed regions in C++; the hook is held"},
     {.id = "E16", .waits_for = "graph hooks"},
 });
 

@@ -25,10 +25,15 @@ void compare_trained(Holder plain, const Tensors& inputs, Options options = {}) 
       y.square().sum().backward();
       return Tensors{y, x.grad()};
     };
-    Tensors want = run([&](const Tensors& in) { return Tensors{plain->forward(in[0])}; }), got = run([&](const Tensors& in) { return fast(in); });
-    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_values(got[i], want[i])) << "output or input gradient " << i << " of step " << step;
-    for (size_t i = 0; i < plain->parameters().size(); ++i) EXPECT_TRUE(same_values(twin->parameters()[i].grad(), plain->parameters()[i].grad())) << "parameter " << i;
-    for (size_t i = 0; i < plain->buffers().size(); ++i) EXPECT_TRUE(same_values(twin->buffers()[i], plain->buffers()[i])) << "buffer " << i;
+    Tensors want = run([&](const Tensors& in) { return Tensors{plain->forward(in[0])}; }),
+            got = run([&](const Tensors& in) { return fast(in); });
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(same_values(got[i], want[i])) << "output or input gradient " << i << " of step " << step;
+    for (size_t i = 0; i < plain->parameters().size(); ++i)
+      EXPECT_TRUE(same_values(twin->parameters()[i].grad(), plain->parameters()[i].grad()))
+          << "parameter " << i;
+    for (size_t i = 0; i < plain->buffers().size(); ++i)
+      EXPECT_TRUE(same_values(twin->buffers()[i], plain->buffers()[i])) << "buffer " << i;
   }
 }
 
@@ -38,15 +43,18 @@ void in_both_modes(const std::function<void(Options)>& check) {
 
 void small_modules() {
   in_both_modes([](Options options) {
-    compare_trained(torch::nn::Sequential(torch::nn::Linear(32, 32), torch::nn::ReLU()), {leaf({4, 32})}, options);
+    compare_trained(torch::nn::Sequential(torch::nn::Linear(32, 32), torch::nn::ReLU()), {leaf({4, 32})},
+                    options);
     compare_trained(torch::nn::Linear(20, 30), {leaf({4, 20})}, options);
   });
 }
 
 void batch_norm_in_training() {
-  in_both_modes([](Options options) { compare_trained(torch::nn::BatchNorm2d(3), {leaf({2, 3, 4, 4})}, options); });
+  in_both_modes(
+      [](Options options) { compare_trained(torch::nn::BatchNorm2d(3), {leaf({2, 3, 4, 4})}, options); });
   torch::nn::BatchNorm2d model(3);
-  Explanation e = Compiled([&](const Tensors& in) { return Tensors{model(in[0])}; }, {}).explain({leaf({2, 3, 4, 4})});
+  Explanation e =
+      Compiled([&](const Tensors& in) { return Tensors{model(in[0])}; }, {}).explain({leaf({2, 3, 4, 4})});
   size_t kept = 0;
   for (const InputRole& input : e.contract.inputs) kept += input.write_kept;
   EXPECT_EQ(kept, 3u);
@@ -57,14 +65,17 @@ void batch_norm_in_eval() {
   torch::nn::BatchNorm2d model(3);
   model->eval();
   torch::NoGradGuard no_grad;
-  Explanation e = Compiled([&](const Tensors& in) { return Tensors{model(in[0])}; }, {}).explain({leaf({2, 3, 4, 4})});
+  Explanation e =
+      Compiled([&](const Tensors& in) { return Tensors{model(in[0])}; }, {}).explain({leaf({2, 3, 4, 4})});
   for (const InputRole& input : e.contract.inputs) EXPECT_FALSE(input.data_written) << input.name;
   for (const Node& node : e.forward.nodes()) EXPECT_TRUE(node.writes.empty());
 }
 
 torch::nn::Sequential network() {
-  return torch::nn::Sequential(torch::nn::Conv2d(3, 4, 3), torch::nn::BatchNorm2d(4), torch::nn::GELU(), torch::nn::MaxPool2d(2), torch::nn::Dropout(0.3), torch::nn::Flatten(),
-                               torch::nn::Linear(16, 8), torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})), torch::nn::Softmax(1));
+  return torch::nn::Sequential(torch::nn::Conv2d(3, 4, 3), torch::nn::BatchNorm2d(4), torch::nn::GELU(),
+                               torch::nn::MaxPool2d(2), torch::nn::Dropout(0.3), torch::nn::Flatten(),
+                               torch::nn::Linear(16, 8),
+                               torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})), torch::nn::Softmax(1));
 }
 
 void a_network_in_train_and_eval() {
@@ -79,28 +90,33 @@ void a_network_in_train_and_eval() {
 void nodes_have_locations() {
   if (user_location().empty()) return remark("built without libdw: no places in the source");
   int write_line = 0;
-  Compiled fast([&](const Tensors& in) {
-    at::Tensor y = in[0].sin() * in[0];
-    y.slice(0, 0, 2).mul_(2);
-    write_line = __LINE__ + 1;
-    in[1].add_(1);
-    return Tensors{y.exp()};
-  }, {.record_locations = true});
+  Compiled fast(
+      [&](const Tensors& in) {
+        at::Tensor y = in[0].sin() * in[0];
+        y.slice(0, 0, 2).mul_(2);
+        write_line = __LINE__ + 1;
+        in[1].add_(1);
+        return Tensors{y.exp()};
+      },
+      {.record_locations = true});
   Explanation e = fast.explain({leaf({3}), torch::ones(3)});
   for (const Graph* graph : {&e.forward, &e.backward})
     for (const Node& node : graph->nodes()) {
-      EXPECT_NE(node.location.find("modules.cpp:"), std::string::npos) << to_string(*graph, node) << " has the location '" << node.location << "'";
-      EXPECT_TRUE(node.writes.empty() || node.location.ends_with(":" + std::to_string(write_line))) << node.location;
+      EXPECT_NE(node.location.find("modules.cpp:"), std::string::npos)
+          << to_string(*graph, node) << " has the location '" << node.location << "'";
+      EXPECT_TRUE(node.writes.empty() || node.location.ends_with(":" + std::to_string(write_line)))
+          << node.location;
     }
 }
 
 void captures_are_static() {
   std::vector<size_t> positions;
   torch::nn::Linear model(3, 3);
-  Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; }, {.fw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
-                                                                             if (context.stage == Stage::Forward) positions = context.static_inputs;
-                                                                             return find_backend("eager")->compile(graph, context);
-                                                                           })});
+  Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; },
+                {.fw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
+                   if (context.stage == Stage::Forward) positions = context.static_inputs;
+                   return find_backend("eager")->compile(graph, context);
+                 })});
   fast({leaf({2, 3})})[0].sum().backward();
   EXPECT_EQ(positions, (std::vector<size_t>{1, 2}));
 }
@@ -109,21 +125,27 @@ void captures_are_static() {
 
 Maker mixed(bool requires_grad) {
   return [=] {
-    at::Tensor a = leaf({1, 32}, requires_grad), b = torch::randn({5, 32}).to(at::kBFloat16).requires_grad_(requires_grad);
+    at::Tensor a = leaf({1, 32}, requires_grad),
+               b = torch::randn({5, 32}).to(at::kBFloat16).requires_grad_(requires_grad);
     return Scene{.arguments = {a, b}, .leaves = requires_grad ? Tensors{a, b} : Tensors{}};
   };
 }
 
 void einsum_under_autocast() {
   Autocast autocast(at::kBFloat16);
-  hold({[](const Tensors& in) { return Tensors{torch::log_softmax(torch::einsum("fd,bd->fb", {in[0], in[1]}), 1)}; }, both(mixed), {.same_bases = false}});
+  hold({[](const Tensors& in) {
+          return Tensors{torch::log_softmax(torch::einsum("fd,bd->fb", {in[0], in[1]}), 1)};
+        },
+        both(mixed),
+        {.same_bases = false}});
   remark("on the CPU, in bfloat16");
 }
 
 void backward_outside_autocast() {
   torch::nn::Sequential plain = network();
   auto twin = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(plain->clone());
-  Compiled fast([&](const Tensors& in) { return Tensors{twin->forward(in[0])}; }, {.debug_asserts = true, .watch = {twin}});
+  Compiled fast([&](const Tensors& in) { return Tensors{twin->forward(in[0])}; },
+                {.debug_asserts = true, .watch = {twin}});
   at::Tensor x = torch::randn({2, 3, 6, 6}), want, got;
   {
     Autocast autocast(at::kBFloat16);
@@ -135,15 +157,19 @@ void backward_outside_autocast() {
   EXPECT_TRUE(same_values(got, want));
   want.square().sum().backward();
   got.square().sum().backward();
-  for (size_t i = 0; i < plain->parameters().size(); ++i) EXPECT_TRUE(same_values(twin->parameters()[i].grad(), plain->parameters()[i].grad())) << i;
+  for (size_t i = 0; i < plain->parameters().size(); ++i)
+    EXPECT_TRUE(same_values(twin->parameters()[i].grad(), plain->parameters()[i].grad())) << i;
 }
 
 void decomposed_half_batch_norm() {
-  Callable fn = [](const Tensors& in) { return Tensors{torch::batch_norm(in[0], in[1], in[2], in[3], in[4], true, 0.1, 1e-5, false)}; };
+  Callable fn = [](const Tensors& in) {
+    return Tensors{torch::batch_norm(in[0], in[1], in[2], in[3], in[4], true, 0.1, 1e-5, false)};
+  };
   Compiled fast(fn, {.decompositions = default_decompositions()});
   auto inputs = [] {
     torch::manual_seed(1);
-    return Tensors{torch::randn({8, 3, 4, 4}).to(at::kBFloat16), torch::rand(3) + 1, torch::randn(3), torch::zeros(3), torch::ones(3)};
+    return Tensors{torch::randn({8, 3, 4, 4}).to(at::kBFloat16), torch::rand(3) + 1, torch::randn(3),
+                   torch::zeros(3), torch::ones(3)};
   };
   Tensors a = inputs(), b = inputs();
   at::Tensor got = fast(a)[0], want = fn(b)[0];
@@ -187,13 +213,16 @@ void dtypes_of_autocast_take_turns() {
 
 const bool modules_rows = add_rows({
     {.id = "H1",
-     .cases = {{[](const Tensors& in) { return Tensors{at::linear(in[0], in[2], in[3]) + in[1]}; }, {leaves({{4, 20}, {4, 30}, {30, 20}, {30}}, {true, true, true, true})}}},
+     .cases = {{[](const Tensors& in) { return Tensors{at::linear(in[0], in[2], in[3]) + in[1]}; },
+                {leaves({{4, 20}, {4, 30}, {30, 20}, {30}}, {true, true, true, true})}}},
      .check = small_modules},
     {.id = "H2", .check = batch_norm_in_training},
     {.id = "H3", .check = batch_norm_in_eval},
     {.id = "H5", .check = a_network_in_train_and_eval, .waits_for = "changing sizes"},
     {.id = "H6", .check = nodes_have_locations},
-    {.id = "H7", .check = captures_are_static, .does_not_apply = "there are no ordering tokens that would shift positions; the list itself is held"},
+    {.id = "H7",
+     .check = captures_are_static,
+     .does_not_apply = "there are no ordering tokens that would shift positions; the list itself is held"},
     {.id = "J1", .check = einsum_under_autocast},
     {.id = "J2", .check = backward_outside_autocast, .waits_for = "min-cut"},
     {.id = "J3", .check = decomposed_half_batch_norm},

@@ -56,8 +56,11 @@ void expect_generator_to_move_by_a_seed() {
 
 /// Draws in its backward as well.
 struct NoisyGradient : torch::autograd::Function<NoisyGradient> {
-  static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor x) { return x * torch::rand_like(x); }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
+  static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor x) {
+    return x * torch::rand_like(x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
     return {gradients[0] * torch::rand_like(gradients[0])};
   }
 };
@@ -106,8 +109,10 @@ const bool random_rows = add_rows({
          },
      .does_not_apply = "graphs draw seed and offset and yield none; the generator's state is held"},
     {.id = "I5",
-     .cases = {{[](const Tensors& in) { return Tensors{torch::rand_like(in[0]) * in[0]}; }, {leaves({{8}}, {true})}},
-               {[](const Tensors& in) { return Tensors{torch::rand_like(in[0]) + in[0] * 2}; }, {leaves({{8}}, {true})}},
+     .cases = {{[](const Tensors& in) { return Tensors{torch::rand_like(in[0]) * in[0]}; },
+                {leaves({{8}}, {true})}},
+               {[](const Tensors& in) { return Tensors{torch::rand_like(in[0]) + in[0] * 2}; },
+                {leaves({{8}}, {true})}},
                {noisy, {leaves({{8}}, {true})}}},
      .check = [] { expect_generator_as_in_eager(noisy); }},
     {.id = "I6", .check = nothing_is_drawn_without_need},

@@ -1,4 +1,5 @@
-/// Rows of the table of behaviours as tests: a row is functions and their inputs, and what the contract below leaves to say.
+/// Rows of the table of behaviours as tests: a row is functions and their inputs, and what the contract below
+/// leaves to say.
 #pragma once
 
 #include "runtime/compare.h"
@@ -14,21 +15,23 @@ using test::same_tensor;
 using test::same_values;
 using test::Scene;
 
-/// A function that keeps the contract on each of these inputs: values, gradients of every original input, requires_grad, is_leaf, aliasing, inputs afterwards, later writes to
-/// outputs; writes kept and returned, every assumption of the run time checked.
+/// A function that keeps the contract on each of these inputs: values, gradients of every original input,
+/// requires_grad, is_leaf, aliasing, inputs afterwards, later writes to outputs; writes kept and returned,
+/// every assumption of the run time checked.
 struct Case {
   Callable fn;
   std::vector<Maker> inputs;
   Expectations expect = {};
-  bool cached = true;                        ///< false: it runs code that has no name
+  bool cached = true;  ///< false: it runs code that has no name
 };
 
 struct Row {
   std::string id;
   std::vector<Case> cases = {};
-  std::function<void()> check = {};          ///< what the contract does not say
-  std::string waits_for = {};                ///< whose clauses wait; with neither cases nor check the whole row does
-  std::string does_not_apply = {};           ///< and why
+  std::function<void()> check = {};  ///< what the contract does not say
+  /// whose clauses wait; with neither cases nor check the whole row does
+  std::string waits_for = {};
+  std::string does_not_apply = {};  ///< and why
 };
 
 /// Makes each row a test `Behaviours.<id>` and a line of the table that is printed behind the last one.
@@ -53,14 +56,19 @@ inline Expectations uncompiled(Expectations expect = {}) {
 }
 
 /// Once without and once with gradients.
-inline std::vector<Maker> both(const std::function<Maker(bool requires_grad)>& make) { return {make(false), make(true)}; }
+inline std::vector<Maker> both(const std::function<Maker(bool requires_grad)>& make) {
+  return {make(false), make(true)};
+}
 /// One square matrix, or several, that are no leaves where they require grad.
 inline std::vector<Maker> squares(size_t count) {
-  return both([=](bool rg) { return non_leaves(std::vector<std::vector<int64_t>>(count, {2, 2}), std::vector<bool>(count, rg)); });
+  return both([=](bool rg) {
+    return non_leaves(std::vector<std::vector<int64_t>>(count, {2, 2}), std::vector<bool>(count, rg));
+  });
 }
 
 /// Arguments that `cut` makes of one tensor, a leaf plus one; the tensor itself is compared too.
-inline Maker cut_from(std::vector<int64_t> sizes, bool requires_grad, std::function<Tensors(at::Tensor)> cut) {
+inline Maker cut_from(std::vector<int64_t> sizes, bool requires_grad,
+                      std::function<Tensors(at::Tensor)> cut) {
   return [=] {
     Scene scene = non_leaves({sizes}, {requires_grad})();
     scene.others = scene.arguments;
@@ -68,7 +76,8 @@ inline Maker cut_from(std::vector<int64_t> sizes, bool requires_grad, std::funct
     return scene;
   };
 }
-inline std::vector<Maker> both_cut_from(std::vector<int64_t> sizes, const std::function<Tensors(at::Tensor)>& cut) {
+inline std::vector<Maker> both_cut_from(std::vector<int64_t> sizes,
+                                        const std::function<Tensors(at::Tensor)>& cut) {
   return {cut_from(sizes, false, cut), cut_from(sizes, true, cut)};
 }
 

@@ -72,10 +72,12 @@ class PrintTable final : public testing::Environment {
     std::map<std::pair<char, int>, std::string> lines;
     std::map<std::string, int> totals;
     for (const Row& row : registered()) {
-      std::string state = state_of(row), line = row.id + std::string(5 - std::min<size_t>(4, row.id.size()), ' ') + state;
+      std::string state = state_of(row),
+                  line = row.id + std::string(5 - std::min<size_t>(4, row.id.size()), ' ') + state;
       ++totals[state.substr(0, state.find(' '))];
       if (is_tested(row) && !row.waits_for.empty()) line += "; waits for " + row.waits_for;
-      if (!row.does_not_apply.empty()) line += (is_tested(row) ? "; does not apply: " : ": ") + row.does_not_apply;
+      if (!row.does_not_apply.empty())
+        line += (is_tested(row) ? "; does not apply: " : ": ") + row.does_not_apply;
       for (const std::string& remark : outcomes()[row.id].remarks) line += "; " + remark;
       lines[{row.id[0], std::stoi(row.id.substr(1))}] = line;
     }
@@ -89,7 +91,8 @@ TEST(Behaviours, EveryRowIsInTheTableOnce) {
   std::map<std::string, int> found;
   for (const Row& row : registered()) {
     ++found[row.id];
-    EXPECT_TRUE(is_tested(row) || !row.waits_for.empty() || !row.does_not_apply.empty()) << row.id << " says nothing";
+    EXPECT_TRUE(is_tested(row) || !row.waits_for.empty() || !row.does_not_apply.empty())
+        << row.id << " says nothing";
   }
   for (const auto& [section, numbers] : sections)
     for (int number : numbers) {
@@ -107,7 +110,8 @@ bool add_rows(std::vector<Row> rows) {
   (void)table;
   for (Row& row : rows) {
     if (is_tested(row))
-      testing::RegisterTest("Behaviours", row.id.c_str(), nullptr, nullptr, __FILE__, __LINE__, [row]() -> testing::Test* { return new RowTest(row); });
+      testing::RegisterTest("Behaviours", row.id.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                            [row]() -> testing::Test* { return new RowTest(row); });
     registered().push_back(std::move(row));
   }
   return true;

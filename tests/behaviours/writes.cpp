@@ -6,7 +6,10 @@ namespace {
 
 void an_outer_view_sees_the_write() {
   for (bool keep : {true, false}) {
-    Callable fn = [](const Tensors& in) { in[0].mul_(2); return Tensors{(in[0] + 1).detach()}; };
+    Callable fn = [](const Tensors& in) {
+      in[0].mul_(2);
+      return Tensors{(in[0] + 1).detach()};
+    };
     Compiled fast(fn, {.keep_input_mutations = keep, .debug_asserts = true});
     struct World {
       at::Tensor leaf, x, v;
@@ -74,15 +77,20 @@ std::vector<Maker> with_running_statistics() {
   });
 }
 
-Tensors batch_norm(const Tensors& in, bool training) { return {torch::batch_norm(in[0], in[1], in[2], in[3], in[4], training, 0.1, 1e-5, false)}; }
+Tensors batch_norm(const Tensors& in, bool training) {
+  return {torch::batch_norm(in[0], in[1], in[2], in[3], in[4], training, 0.1, 1e-5, false)};
+}
 
 void decomposed_batch_norm() {
   for (bool keep : {true, false}) {
     Callable fn = [](const Tensors& in) { return batch_norm(in, true); };
-    Compiled fast(fn, {.keep_input_mutations = keep, .debug_asserts = true, .decompositions = default_decompositions()});
+    Compiled fast(
+        fn,
+        {.keep_input_mutations = keep, .debug_asserts = true, .decompositions = default_decompositions()});
     torch::manual_seed(1);
     Scene got = with_running_statistics()[1](), want;
-    for (const at::Tensor& t : got.arguments) want.arguments.push_back(t.detach().clone().requires_grad_(t.requires_grad()));
+    for (const at::Tensor& t : got.arguments)
+      want.arguments.push_back(t.detach().clone().requires_grad_(t.requires_grad()));
     fast(got.arguments)[0].square().sum().backward();
     fn(want.arguments)[0].square().sum().backward();
     for (size_t i = 0; i < 5; ++i) {
@@ -113,34 +121,103 @@ Maker an_empty_and_a_full_one() {
 }
 
 const bool writes_rows = add_rows({
-    {"B1", {{[](const Tensors& in) { in[0].mul_(2); return Tensors{in[0] * 3}; }, squares(1)}}},
-    {"B2", {{[](const Tensors& in) { in[0].mul_(2); return Tensors{in[0]}; }, squares(1)}}},
-    {"B3", {{[](const Tensors& in) { in[0].mul_(2); in[2].mul_(2); return Tensors{in[0] + in[1] + in[2]}; }, squares(3)}}},
-    {"B4", {{[](const Tensors& in) { at::Tensor out = in[1]; at::sin_out(out, in[0]); return Tensors{out}; }, {non_leaves({{3}, {3}}, {false, false})}}}},
+    {"B1",
+     {{[](const Tensors& in) {
+         in[0].mul_(2);
+         return Tensors{in[0] * 3};
+       },
+       squares(1)}}},
+    {"B2",
+     {{[](const Tensors& in) {
+         in[0].mul_(2);
+         return Tensors{in[0]};
+       },
+       squares(1)}}},
+    {"B3",
+     {{[](const Tensors& in) {
+         in[0].mul_(2);
+         in[2].mul_(2);
+         return Tensors{in[0] + in[1] + in[2]};
+       },
+       squares(3)}}},
+    {"B4",
+     {{[](const Tensors& in) {
+         at::Tensor out = in[1];
+         at::sin_out(out, in[0]);
+         return Tensors{out};
+       },
+       {non_leaves({{3}, {3}}, {false, false})}}}},
     {"B6",
-     {{[](const Tensors& in) { in[0].add_(1); return Tensors{}; }, both_cut_from({4, 4}, [](at::Tensor x) { return Tensors{x.slice(0, 0, 4, 2)}; })},
-      {[](const Tensors& in) { in[0].mul_(2); return Tensors{in[0] + 1}; }, both_cut_from({4, 4}, [](at::Tensor x) { return Tensors{x.select(1, 0)}; })}}},
+     {{[](const Tensors& in) {
+         in[0].add_(1);
+         return Tensors{};
+       },
+       both_cut_from({4, 4}, [](at::Tensor x) { return Tensors{x.slice(0, 0, 4, 2)}; })},
+      {[](const Tensors& in) {
+         in[0].mul_(2);
+         return Tensors{in[0] + 1};
+       },
+       both_cut_from({4, 4}, [](at::Tensor x) { return Tensors{x.select(1, 0)}; })}}},
     {.id = "B7", .check = an_outer_view_sees_the_write},
     {"B8",
-     {{[](const Tensors& in) { in[0].transpose_(1, 0); return Tensors{in[0] + in[1]}; }, both([](bool rg) { return non_leaves({{2, 3}, {3, 2}}, {rg, rg}); })},
-      {[](const Tensors& in) { in[0].transpose_(1, 0); in[0].mul_(2); return Tensors{in[0] + 1}; }, both([](bool rg) { return non_leaves({{2, 3}}, {rg}); })},
-      {[](const Tensors& in) { in[0].unsqueeze_(0); in[0].squeeze_(0); in[1].t_(); return Tensors{in[0] * in[1]}; },
+     {{[](const Tensors& in) {
+         in[0].transpose_(1, 0);
+         return Tensors{in[0] + in[1]};
+       },
+       both([](bool rg) { return non_leaves({{2, 3}, {3, 2}}, {rg, rg}); })},
+      {[](const Tensors& in) {
+         in[0].transpose_(1, 0);
+         in[0].mul_(2);
+         return Tensors{in[0] + 1};
+       },
+       both([](bool rg) { return non_leaves({{2, 3}}, {rg}); })},
+      {[](const Tensors& in) {
+         in[0].unsqueeze_(0);
+         in[0].squeeze_(0);
+         in[1].t_();
+         return Tensors{in[0] * in[1]};
+       },
        both([](bool rg) { return non_leaves({{2, 3}, {3, 2}}, {rg, rg}); }), uncompiled()}}},
     {"B10",
-     {{[](const Tensors& in) { in[0].detach().mul_(2); return Tensors{in[0] + 3}; },
+     {{[](const Tensors& in) {
+         in[0].detach().mul_(2);
+         return Tensors{in[0] + 3};
+       },
        {leaves({{3}}, {true}), non_leaves({{3}}, {true}), leaves({{3}}, {false})}}}},
     {.id = "B11",
-     .cases = {{write_inside_no_grad, {non_leaves({{3}}, {true}), leaves({{3}}, {true})}}, {all_under_no_grad, {non_leaves({{3}}, {true})}}},
+     .cases = {{write_inside_no_grad, {non_leaves({{3}}, {true}), leaves({{3}}, {true})}},
+               {all_under_no_grad, {non_leaves({{3}}, {true})}}},
      .check = writes_under_no_grad_are_kept},
     {.id = "B14",
      .cases = {{add_in_place, {leaves({{3}, {3}}, {false, true})}}},
-     .check = [] { EXPECT_FALSE(Compiled(add_in_place, {}).explain(leaves({{3}, {3}}, {false, true})().arguments).contract.inputs[0].write_kept); }},
-    {"B15", {{[](const Tensors& in) { in[0].requires_grad_(true); return Tensors{in[0] * 3, in[1] * 4}; }, {first_may_come_to_require_grad()}}}},
+     .check =
+         [] {
+           EXPECT_FALSE(Compiled(add_in_place, {})
+                            .explain(leaves({{3}, {3}}, {false, true})().arguments)
+                            .contract.inputs[0]
+                            .write_kept);
+         }},
+    {"B15",
+     {{[](const Tensors& in) {
+         in[0].requires_grad_(true);
+         return Tensors{in[0] * 3, in[1] * 4};
+       },
+       {first_may_come_to_require_grad()}}}},
     {.id = "B16",
-     .cases = {{[](const Tensors& in) { at::Tensor tmp = in[0].detach(); in[0].mul_(2); return Tensors{in[0], tmp}; }, squares(1)}}},
+     .cases = {{[](const Tensors& in) {
+                  at::Tensor tmp = in[0].detach();
+                  in[0].mul_(2);
+                  return Tensors{in[0], tmp};
+                },
+                squares(1)}}},
     {.id = "B17",
      .cases = {{[](const Tensors& in) { return batch_norm(in, true); }, with_running_statistics()},
-               {[](const Tensors& in) { Tensors out = batch_norm(in, true); out.push_back(in[3] * in[1]); return out; }, with_running_statistics()},
+               {[](const Tensors& in) {
+                  Tensors out = batch_norm(in, true);
+                  out.push_back(in[3] * in[1]);
+                  return out;
+                },
+                with_running_statistics()},
                {[](const Tensors& in) { return batch_norm(in, false); }, with_running_statistics()}},
      .check = decomposed_batch_norm},
     {"B19",
@@ -150,7 +227,8 @@ const bool writes_rows = add_rows({
            in[0].set_(in[1]);
          }
          return Tensors{in[0] * in[1]};
-       }, a_and_a_range(true), uncompiled()}}},
+       },
+       a_and_a_range(true), uncompiled()}}},
     {"B20",
      {{[](const Tensors& in) {
          {
@@ -159,12 +237,32 @@ const bool writes_rows = add_rows({
          }
          in[1].mul_(2);
          return Tensors{in[0] + in[1]};
-       }, a_and_a_range(false), uncompiled()}}},
+       },
+       a_and_a_range(false), uncompiled()}}},
     {"B23",
-     {{[](const Tensors& in) { in[0].resize_({8}); torch::NoGradGuard no_grad; in[0].copy_(in[1]); return Tensors{in[0] + 1}; }, {an_empty_and_a_full_one()}, uncompiled()},
-      {[](const Tensors& in) { at::Tensor out = in[1].sin(); in[1].resize_({0}); return Tensors{out}; }, {an_empty_and_a_full_one()}, uncompiled()},
-      {[](const Tensors& in) { in[1].resize_({0}); torch::NoGradGuard no_grad; in[1].set_(torch::ones(3)); return Tensors{in[1] * 2}; },
-       {an_empty_and_a_full_one()}, uncompiled()}},
+     {{[](const Tensors& in) {
+         in[0].resize_({8});
+         torch::NoGradGuard no_grad;
+         in[0].copy_(in[1]);
+         return Tensors{in[0] + 1};
+       },
+       {an_empty_and_a_full_one()},
+       uncompiled()},
+      {[](const Tensors& in) {
+         at::Tensor out = in[1].sin();
+         in[1].resize_({0});
+         return Tensors{out};
+       },
+       {an_empty_and_a_full_one()},
+       uncompiled()},
+      {[](const Tensors& in) {
+         in[1].resize_({0});
+         torch::NoGradGuard no_grad;
+         in[1].set_(torch::ones(3));
+         return Tensors{in[1] * 2};
+       },
+       {an_empty_and_a_full_one()},
+       uncompiled()}},
      {},
      "",
      "no operator of libtorch resizes a storage alone; resize_ is held"},
@@ -174,18 +272,25 @@ const bool writes_rows = add_rows({
          at::aminmax_out(lowest, highest, in[0], 0);
          at::sort_out(values, order, in[0]);
          return Tensors{lowest + highest, values * 2};
-       }, {[] { return Scene{.arguments = {torch::randn({3, 4}), empty_state(), empty_state(), empty_state(), torch::empty({0}, at::kLong)}}; }}, uncompiled()}}},
+       },
+       {[] {
+         return Scene{.arguments = {torch::randn({3, 4}), empty_state(), empty_state(), empty_state(),
+                                    torch::empty({0}, at::kLong)}};
+       }},
+       uncompiled()}}},
     {"B29",
      {{[](const Tensors& in) {
          at::Tensor middle = in[0] * 3, saved = in[1].sin();
          at::_foreach_add_({in[0], middle, saved}, 1);
          return Tensors{middle * in[0], saved.exp()};
-       }, squares(2)},
+       },
+       squares(2)},
       {[](const Tensors& in) {
          at::Tensor middle = in[0].sin();
          at::_foreach_mul_({in[1], middle}, {in[0], in[0]});
          return Tensors{middle.exp()};
-       }, both([](bool rg) { return non_leaves({{3}, {3}}, {rg, false}); })}},
+       },
+       both([](bool rg) { return non_leaves({{3}, {3}}, {rg, false}); })}},
      {},
      "",
      "functionalisation is always on; the writes are held"},

@@ -7,7 +7,9 @@ namespace {
 
 using Added = Processes;
 
-const Callable product = [](const Tensors& in) { return Tensors{in[0].sin() * in[1].exp(), in[0] * in[1] * in[1]}; };
+const Callable product = [](const Tensors& in) {
+  return Tensors{in[0].sin() * in[1].exp(), in[0] * in[1] * in[1]};
+};
 Tensors two_leaves() { return {leaf({1, 2}), leaf({0.5, 0.25})}; }
 
 TEST_F(Added, ExplainSavesBothHalvesAtOnce) {
@@ -23,7 +25,8 @@ TEST_F(Added, ExplainSavesBothHalvesAtOnce) {
   Options off = options();
   off.cache.enabled = false;
   const Explanation fresh = Compiled(product, off).explain(inputs);
-  for (Graph Explanation::*graph : {&Explanation::joint, &Explanation::forward, &Explanation::backward}) EXPECT_EQ((found.*graph).to_string(), (fresh.*graph).to_string());
+  for (Graph Explanation::* graph : {&Explanation::joint, &Explanation::forward, &Explanation::backward})
+    EXPECT_EQ((found.*graph).to_string(), (fresh.*graph).to_string());
   EXPECT_EQ(found.contract.to_string(), fresh.contract.to_string());
   EXPECT_EQ(found.key, fresh.key);
   EXPECT_EQ(found.key_components, fresh.key_components);
@@ -43,10 +46,13 @@ TEST_F(Added, VariantsOfTheBackward) {
     SCOPED_TRACE(variant);
     next_process();
     const Compiled f(product, options());
-    for (size_t known = 0; known < variant; ++known) EXPECT_TRUE(torch::equal(one_gradient(f, inputs, known / 2, known % 2), one_gradient(product, inputs, known / 2, known % 2)));
+    for (size_t known = 0; known < variant; ++known)
+      EXPECT_TRUE(torch::equal(one_gradient(f, inputs, known / 2, known % 2),
+                               one_gradient(product, inputs, known / 2, known % 2)));
     EXPECT_EQ(counter("backward_variant"), 0u);
     EXPECT_EQ(counter("cache_saved"), 0u);
-    EXPECT_TRUE(torch::equal(one_gradient(f, inputs, variant / 2, variant % 2), one_gradient(product, inputs, variant / 2, variant % 2)));
+    EXPECT_TRUE(torch::equal(one_gradient(f, inputs, variant / 2, variant % 2),
+                             one_gradient(product, inputs, variant / 2, variant % 2)));
     EXPECT_EQ(counter("backward_variant"), 1u);
     EXPECT_EQ(counter("cache_saved"), 1u);
     EXPECT_EQ(counter("cache_hit"), variant > 0);

@@ -20,7 +20,9 @@ Tensors cos_plus(const Tensors& in) { return {in[0].cos() + in[1]}; }
 struct CacheApi : testing::Test {
   CacheApi() { reset(); }
 
-  CacheOptions folder(const std::string& name = "cache", const std::string& key = {}) const { return {.directory = scratch.path() / name, .signing_key = key}; }
+  CacheOptions folder(const std::string& name = "cache", const std::string& key = {}) const {
+    return {.directory = scratch.path() / name, .signing_key = key};
+  }
   std::filesystem::path file(const std::string& name = "bundle") const { return scratch.path() / name; }
 
   /// A step of training; what it counted.
@@ -90,7 +92,9 @@ TEST_F(CacheApi, DefaultsComeFromTheEnvironmentAlsoWhenTheCacheIsOff) {
 TEST_F(CacheApi, IsSwitchedOffByEveryWordThatSaysSo) {
   for (const char* word : {"off", "0", "false", "no", "on", "1", "true", "yes", "", "perhaps"}) {
     setenv("TANDEM_CACHE", word, 1);
-    EXPECT_EQ(cache::settle({.directory = folder().directory}).enabled, std::string_view("off 0 false no").find(word) == std::string_view::npos || !*word) << word;
+    EXPECT_EQ(cache::settle({.directory = folder().directory}).enabled,
+              std::string_view("off 0 false no").find(word) == std::string_view::npos || !*word)
+        << word;
   }
   unsetenv("TANDEM_CACHE");
 }
@@ -119,9 +123,11 @@ TEST_F(CacheApi, M6_TheKeyIsTheOneThatACompileUses) {
   EXPECT_EQ(compile(cos_plus, {.cache = folder()}).explain(inputs).key, key);
   EXPECT_NE(cache::key(cos_plus, {ones_leaf({4}), ones_leaf({4})}), key);
   EXPECT_NE(cache::key(cos_plus, inputs, {.backend = "debug"}), key);
-  EXPECT_EQ(compile(cos_plus, {.backend = "debug", .cache = folder()}).explain(inputs).key, cache::key(cos_plus, inputs, {.backend = "debug"}));
+  EXPECT_EQ(compile(cos_plus, {.backend = "debug", .cache = folder()}).explain(inputs).key,
+            cache::key(cos_plus, inputs, {.backend = "debug"}));
   train(cos_plus, folder());
-  EXPECT_EQ(cache::LocalStore(folder().directory, "", 1 << 20).get(cache::Kind::Entry, key).state, cache::Fetched::State::Found);
+  EXPECT_EQ(cache::LocalStore(folder().directory, "", 1 << 20).get(cache::Kind::Entry, key).state,
+            cache::Fetched::State::Found);
 }
 
 TEST_F(CacheApi, M6_AskingForAKeyCompilesAndKeepsNothing) {
@@ -131,7 +137,9 @@ TEST_F(CacheApi, M6_AskingForAKeyCompilesAndKeepsNothing) {
   unsetenv("TANDEM_CACHE_DIR");
   Counted counted = counters();
   EXPECT_EQ(counted["trace"], 1u);
-  for (const char* never : {"joint_trace", "compile_forward", "compile_backward", "cache_hit", "cache_miss", "cache_bypass", "cache_saved"}) EXPECT_EQ(counted[never], 0u) << never;
+  for (const char* never : {"joint_trace", "compile_forward", "compile_backward", "cache_hit", "cache_miss",
+                            "cache_bypass", "cache_saved"})
+    EXPECT_EQ(counted[never], 0u) << never;
   EXPECT_FALSE(std::filesystem::exists(folder().directory));
   EXPECT_FALSE(inputs[0].grad().defined());
 }
@@ -167,7 +175,9 @@ TEST_F(CacheApi, WhatIsNotCachedHasNoKey) {
     return Tensors{y};
   };
   EXPECT_TRUE(contains(message<CacheError>([&] { cache::key(hooked, {x}); }), "hook"));
-  EXPECT_TRUE(contains(message<CacheError>([&] { cache::key([x](const Tensors& in) { return Tensors{in[0] * x}; }, {x}); }), "captured"));
+  EXPECT_TRUE(contains(
+      message<CacheError>([&] { cache::key([x](const Tensors& in) { return Tensors{in[0] * x}; }, {x}); }),
+      "captured"));
   EXPECT_TRUE(contains(message<Error>([&] { cache::key(cos_plus, {x, x}, {.backend = "steam"}); }), "steam"));
 }
 
@@ -213,13 +223,15 @@ TEST_F(CacheApi, M5_WithoutOptionsAllCachesOfTheProcessAreExported) {
 TEST_F(CacheApi, SignedBundlesAreReadWithTheirKeyAlone) {
   train(cos_plus, folder("cache", "secret"));
   cache::export_bundle(file(), folder("cache", "secret"));
-  EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file(), folder("with", "other")); }), "sign"));
+  EXPECT_TRUE(
+      contains(message<Error>([&] { cache::import_bundle(file(), folder("with", "other")); }), "sign"));
   EXPECT_FALSE(std::filesystem::exists(folder("with").directory));
   cache::import_bundle(file(), folder("with", "secret"));
   EXPECT_EQ(train(cos_plus, folder("with", "secret"))["cache_hit"], 1u);
   train(cos_plus, folder("unsigned"));
   cache::export_bundle(file(), folder("unsigned"));
-  EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file(), folder("third", "secret")); }), "sign"));
+  EXPECT_TRUE(
+      contains(message<Error>([&] { cache::import_bundle(file(), folder("third", "secret")); }), "sign"));
 }
 
 TEST_F(CacheApi, ABundleUnderWrongNamesPutsNothing) {
@@ -230,14 +242,16 @@ TEST_F(CacheApi, ABundleUnderWrongNamesPutsNothing) {
     std::vector<cache::BundleItem> renamed = {items};
     renamed[size_t(&item - items.data())].name = std::string(64, 'a');
     cache::write_bundle(file("renamed"), renamed, "");
-    EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file("renamed"), folder("with")); }), "aaaa"));
+    EXPECT_TRUE(
+        contains(message<Error>([&] { cache::import_bundle(file("renamed"), folder("with")); }), "aaaa"));
     EXPECT_FALSE(std::filesystem::exists(folder("with").directory));
   }
   EXPECT_EQ(items.size(), 3u);
 }
 
 TEST_F(CacheApi, NothingIsImportedWhereThereIsNoFolder) {
-  EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file(), {.local = false}); }), "CacheOptions::local"));
+  EXPECT_TRUE(contains(message<Error>([&] { cache::import_bundle(file(), {.local = false}); }),
+                       "CacheOptions::local"));
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ inline void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-/// Each returns whether the bytes were accepted; anything but an Error goes through. What is accepted is valid and can be written and read again.
+/// Each returns whether the bytes were accepted; anything but an Error goes through. What is accepted is
+/// valid and can be written and read again.
 inline bool attack_graph(std::string_view bytes) {
   Graph graph;
   try {
@@ -19,7 +20,8 @@ inline bool attack_graph(std::string_view bytes) {
   }
   graph.verify();
   const std::string again = encode_graph(graph);
-  require(encode_graph(decode_graph(again)) == again, "a graph that was accepted is another one when it is written and read again");
+  require(encode_graph(decode_graph(again)) == again,
+          "a graph that was accepted is another one when it is written and read again");
   return true;
 }
 
@@ -31,9 +33,12 @@ inline bool attack_joint(std::string_view bytes) {
     return false;
   }
   joint.graph.verify();
-  require(joint.primals <= joint.graph.inputs().size() && joint.forward_outputs <= joint.graph.outputs().size(), "a joint graph has too few inputs or outputs");
+  require(
+      joint.primals <= joint.graph.inputs().size() && joint.forward_outputs <= joint.graph.outputs().size(),
+      "a joint graph has too few inputs or outputs");
   const std::string again = cache::pack(joint).bytes;
-  require(cache::pack(cache::unpack({again})).bytes == again, "a joint graph that was accepted is another one when it is written and read again");
+  require(cache::pack(cache::unpack({again})).bytes == again,
+          "a joint graph that was accepted is another one when it is written and read again");
   return true;
 }
 
@@ -47,7 +52,8 @@ inline bool attack_entry(std::string_view bytes) {
   for_each_graph(entry.first, [](const Graph& graph) { graph.verify(); });
   attack_joint(entry.first.joint.bytes);
   const std::string again = cache::encode(entry);
-  require(cache::encode(cache::decode(again)) == again, "an entry that was accepted is another one when it is written and read again");
+  require(cache::encode(cache::decode(again)) == again,
+          "an entry that was accepted is another one when it is written and read again");
   return true;
 }
 

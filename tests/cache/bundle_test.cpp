@@ -24,10 +24,14 @@ std::string noise(size_t size, uint64_t seed = 1) {
 }
 
 std::vector<BundleItem> some_items() {
-  return {{Kind::Entry, "ab12", "an entry"}, {Kind::Artifact, "ab12", noise(3000)}, {Kind::Artifact, "cd", ""}, {Kind::Entry, "0", std::string(100000, 'z')}};
+  return {{Kind::Entry, "ab12", "an entry"},
+          {Kind::Artifact, "ab12", noise(3000)},
+          {Kind::Artifact, "cd", ""},
+          {Kind::Entry, "0", std::string(100000, 'z')}};
 }
 
-std::string refusal(const std::filesystem::path& path, std::string_view key = {}, size_t largest = size_t(1) << 32) {
+std::string refusal(const std::filesystem::path& path, std::string_view key = {},
+                    size_t largest = size_t(1) << 32) {
   try {
     read_bundle(path, key, largest);
   } catch (const Error& error) {
@@ -36,7 +40,8 @@ std::string refusal(const std::filesystem::path& path, std::string_view key = {}
   return {};
 }
 
-void expect_refusal(const std::filesystem::path& path, const std::string& part, std::string_view key = {}, size_t largest = size_t(1) << 32) {
+void expect_refusal(const std::filesystem::path& path, const std::string& part, std::string_view key = {},
+                    size_t largest = size_t(1) << 32) {
   const std::string said = refusal(path, key, largest);
   EXPECT_NE(said.find(part), std::string::npos) << "said: " << said << "\nnot: " << part;
 }
@@ -60,7 +65,8 @@ void rewrite(const std::filesystem::path& path, const std::string& bytes) {
 std::string forged(const std::string& index, const std::string& members = {}, std::string_view key = {}) {
   const std::string sealed = seal(Kind::Entry, "bundle", index, key);
   const uint64_t size = sealed.size();
-  return std::string(magic) + std::string(reinterpret_cast<const char*>(&size), sizeof size) + sealed + members;
+  return std::string(magic) + std::string(reinterpret_cast<const char*>(&size), sizeof size) + sealed +
+         members;
 }
 
 struct Bundle : testing::Test {
@@ -81,7 +87,9 @@ TEST_F(Bundle, GivesBackWhatWasWritten) {
 
 TEST_F(Bundle, HoldsManyItems) {
   std::vector<BundleItem> items;
-  for (int i = 0; i < 5000; ++i) items.push_back({i % 3 ? Kind::Artifact : Kind::Entry, sha256(std::to_string(i)), noise(size_t(i) % 50, uint64_t(i))});
+  for (int i = 0; i < 5000; ++i)
+    items.push_back({i % 3 ? Kind::Artifact : Kind::Entry, sha256(std::to_string(i)),
+                     noise(size_t(i) % 50, uint64_t(i))});
   write_bundle(path, items, "a key");
   expect_equal(read_bundle(path, "a key"), items);
 }
@@ -115,7 +123,8 @@ TEST_F(Bundle, ReplacesAnOlderOneAtOnceAndKeepsItWhenWritingFails) {
 TEST_F(Bundle, SaysWhatCannotBeWritten) {
   EXPECT_THROW(write_bundle(scratch.path() / "absent" / "job.bundle", some_items(), ""), Error);
   EXPECT_THROW(write_bundle(scratch.path(), some_items(), ""), Error) << "a folder";
-  for (const char* name : {"", "AB", "a b", "a\nb", "../a"}) EXPECT_THROW(write_bundle(path, {{Kind::Entry, name, "x"}}, ""), Error) << name;
+  for (const char* name : {"", "AB", "a b", "a\nb", "../a"})
+    EXPECT_THROW(write_bundle(path, {{Kind::Entry, name, "x"}}, ""), Error) << name;
   EXPECT_EQ(files(), 0u);
 }
 
@@ -150,7 +159,8 @@ TEST_F(Bundle, RefusesEveryTruncation) {
 
 TEST_F(Bundle, RefusesMembersThatWereSignedForAnotherBundle) {
   const BundleItem first{Kind::Entry, "ab", "version 1"}, second{Kind::Entry, "ab", "version 2"};
-  const std::string older = seal(first.kind, first.name, first.payload, "a key"), newer = seal(second.kind, second.name, second.payload, "a key");
+  const std::string older = seal(first.kind, first.name, first.payload, "a key"),
+                    newer = seal(second.kind, second.name, second.payload, "a key");
   write_bundle(path, {second}, "a key");
   std::string bytes = read_bytes(path);
   ASSERT_TRUE(bytes.ends_with(newer));
@@ -161,7 +171,8 @@ TEST_F(Bundle, RefusesMembersThatWereSignedForAnotherBundle) {
 }
 
 TEST_F(Bundle, RefusesAnIndexThatLiesWithRightChecksums) {
-  const std::string frame = seal(Kind::Entry, "ab", "x", ""), size = std::to_string(frame.size()), digest = sha256(frame), good = "entry ab " + size + " " + digest + "\n";
+  const std::string frame = seal(Kind::Entry, "ab", "x", ""), size = std::to_string(frame.size()),
+                    digest = sha256(frame), good = "entry ab " + size + " " + digest + "\n";
   rewrite(path, forged(good, frame));
   expect_equal(read_bundle(path, ""), {{Kind::Entry, "ab", "x"}});
   std::string many;
@@ -202,7 +213,9 @@ TEST_F(Bundle, RefusesAnIndexThatLiesWithRightChecksums) {
   }
   for (const char* name : {"../../ab", "AB", "index", ""}) {
     const std::string strange = seal(Kind::Entry, name, "x", "");
-    rewrite(path, forged("entry " + std::string(name) + " " + std::to_string(strange.size()) + " " + sha256(strange) + "\n", strange));
+    rewrite(path, forged("entry " + std::string(name) + " " + std::to_string(strange.size()) + " " +
+                             sha256(strange) + "\n",
+                         strange));
     expect_refusal(path, "is not written as an index is");
   }
   std::string huge = forged(good, frame);
@@ -225,18 +238,34 @@ struct Mutator {
   }
 
   void change(std::string& bytes) {
-    const size_t place = below(bytes.size()), from = below(bytes.size()), length = below(std::min<size_t>(64, bytes.size() - std::max(place, from)));
+    const size_t place = below(bytes.size()), from = below(bytes.size()),
+                 length = below(std::min<size_t>(64, bytes.size() - std::max(place, from)));
     switch (below(7)) {
-      case 0: bytes[place] = char(bytes[place] ^ (1 << below(8))); break;
-      case 1: bytes[place] = char(random()); break;
-      case 2: bytes.resize(place + 1); break;
-      case 3: bytes.erase(place, length); break;
-      case 4: bytes.insert(place, noise(length, random())); break;
-      case 5: bytes.replace(place, length, bytes.substr(from, length)); break;
+      case 0:
+        bytes[place] = char(bytes[place] ^ (1 << below(8)));
+        break;
+      case 1:
+        bytes[place] = char(random());
+        break;
+      case 2:
+        bytes.resize(place + 1);
+        break;
+      case 3:
+        bytes.erase(place, length);
+        break;
+      case 4:
+        bytes.insert(place, noise(length, random()));
+        break;
+      case 5:
+        bytes.replace(place, length, bytes.substr(from, length));
+        break;
       default: {
-        const uint64_t counts[] = {0, 1, bytes.size(), uint64_t(1) << 31, uint64_t(1) << 32, uint64_t(1) << 63, ~uint64_t(0), random()};
+        const uint64_t counts[] = {
+            0,       1, bytes.size(), uint64_t(1) << 31, uint64_t(1) << 32, uint64_t(1) << 63, ~uint64_t(0),
+            random()};
         const uint64_t count = counts[below(8)];
-        std::memcpy(bytes.data() + std::min(place, bytes.size() - std::min<size_t>(8, bytes.size())), &count, std::min<size_t>(8, bytes.size()));
+        std::memcpy(bytes.data() + std::min(place, bytes.size() - std::min<size_t>(8, bytes.size())), &count,
+                    std::min<size_t>(8, bytes.size()));
       }
     }
     if (bytes.empty()) bytes = "x";
@@ -246,7 +275,11 @@ struct Mutator {
 TEST_F(Bundle, AcceptsNoneOfTenThousandMutations) {
   Mutator mutate;
   for (const char* key : {"", "a key"}) {
-    write_bundle(path, {{Kind::Entry, "ab12", "an entry"}, {Kind::Artifact, "cd", noise(300)}, {Kind::Artifact, "ef", std::string(5000, 'z')}}, key);
+    write_bundle(path,
+                 {{Kind::Entry, "ab12", "an entry"},
+                  {Kind::Artifact, "cd", noise(300)},
+                  {Kind::Artifact, "ef", std::string(5000, 'z')}},
+                 key);
     const std::string whole = read_bytes(path);
     for (int i = 0; i < 5000; ++i) {
       rewrite(path, mutate(whole));
@@ -258,8 +291,10 @@ TEST_F(Bundle, AcceptsNoneOfTenThousandMutations) {
 // The index itself is attacked: whatever it says, only members that it names rightly come out.
 TEST_F(Bundle, SurvivesMutatedIndexesWithRightChecksums) {
   Mutator mutate;
-  const std::string first = seal(Kind::Entry, "ab", "first", ""), second = seal(Kind::Artifact, "cd", "second", "");
-  const std::string index = "entry ab " + std::to_string(first.size()) + " " + sha256(first) + "\nartifact cd " + std::to_string(second.size()) + " " + sha256(second) + "\n";
+  const std::string first = seal(Kind::Entry, "ab", "first", ""),
+                    second = seal(Kind::Artifact, "cd", "second", "");
+  const std::string index = "entry ab " + std::to_string(first.size()) + " " + sha256(first) +
+                            "\nartifact cd " + std::to_string(second.size()) + " " + sha256(second) + "\n";
   for (int i = 0; i < 5000; ++i) {
     rewrite(path, forged(mutate(index), first + second));
     ASSERT_NE(refusal(path), "") << i;

@@ -21,7 +21,8 @@ TORCH_LIBRARY_IMPL(tandem_unversioned, CPU, library) { library.impl("scale", sca
 TORCH_LIBRARY_IMPL(tandem_unversioned, Meta, library) { library.impl("scale", scale_unversioned); }
 
 at::Tensor call(const char* op, const at::Tensor& x) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(op, "").typed<at::Tensor(const at::Tensor&)>().call(x);
+  return c10::Dispatcher::singleton().findSchemaOrThrow(op, "").typed<at::Tensor(const at::Tensor&)>().call(
+      x);
 }
 
 }  // namespace
@@ -44,12 +45,18 @@ Function applied() {
 }
 
 TEST(Cacheability, OrdinaryProgramsAreCached) {
-  EXPECT_EQ(fingerprint_of([](const Tensors& in) { return Tensors{in[0].view({3, 2}).matmul(in[0]).sum(in[0].size(0) - 2)}; }, {ones_leaf({2, 3})}).obstacle, "");
+  EXPECT_EQ(
+      fingerprint_of(
+          [](const Tensors& in) { return Tensors{in[0].view({3, 2}).matmul(in[0]).sum(in[0].size(0) - 2)}; },
+          {ones_leaf({2, 3})})
+          .obstacle,
+      "");
 }
 
 TEST(Cacheability, M13_CustomFunctionsNeedAVersion) {
   const Fingerprint without = fingerprint_of(applied<Custom<1>>(), {ones_leaf({3})});
-  EXPECT_TRUE(contains(without.obstacle, "Custom<1>") && contains(without.obstacle, "register_function<")) << without.obstacle;
+  EXPECT_TRUE(contains(without.obstacle, "Custom<1>") && contains(without.obstacle, "register_function<"))
+      << without.obstacle;
   register_function<Custom<1>>("1");
   const Fingerprint first = fingerprint_of(applied<Custom<1>>(), {ones_leaf({3})});
   EXPECT_EQ(first.obstacle, "");
@@ -89,7 +96,9 @@ TEST(Cacheability, CustomFunctionsThatKeepSomethingWithoutText) {
 /// A node that is nobody's custom function.
 struct Handmade : torch::autograd::Node {
   using Node::Node;
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return std::move(gradients); }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    return std::move(gradients);
+  }
 };
 
 TEST(Cacheability, NodesOfOthersAreNotLookedInto) {
@@ -118,15 +127,20 @@ TEST(Cacheability, HooksInsideTheFunction) {
 }
 
 TEST(Cacheability, LibrariesNeedAVersion) {
-  auto calling = [](const char* op) -> Function { return [=](const Tensors& in) { return Tensors{call(op, in[0])}; }; };
+  auto calling = [](const char* op) -> Function {
+    return [=](const Tensors& in) { return Tensors{call(op, in[0])}; };
+  };
   const Tensors x{torch::ones({3})};
   const std::string reason = fingerprint_of(calling("tandem_unversioned::scale"), x).obstacle;
-  EXPECT_TRUE(contains(reason, "tandem_unversioned::scale") && contains(reason, "register_library(\"tandem_unversioned\"")) << reason;
+  EXPECT_TRUE(contains(reason, "tandem_unversioned::scale") &&
+              contains(reason, "register_library(\"tandem_unversioned\""))
+      << reason;
   register_library("tandem_versioned", "1");
   const Fingerprint first = fingerprint_of(calling("tandem_versioned::scale"), x);
   EXPECT_EQ(first.obstacle, "");
   register_library("tandem_versioned", "2");
-  EXPECT_EQ(differing(first, fingerprint_of(calling("tandem_versioned::scale"), x)), std::vector<std::string>{"libraries"});
+  EXPECT_EQ(differing(first, fingerprint_of(calling("tandem_versioned::scale"), x)),
+            std::vector<std::string>{"libraries"});
 }
 
 TEST(Cacheability, DeclaredEffectsCount) {
@@ -134,12 +148,15 @@ TEST(Cacheability, DeclaredEffectsCount) {
   const Function function = [](const Tensors& in) { return Tensors{call("tandem_versioned::scale", in[0])}; };
   const Fingerprint before = fingerprint_of(function, {torch::ones({3})});
   register_side_effect("tandem_versioned::scale");
-  EXPECT_EQ(differing(before, fingerprint_of(function, {torch::ones({3})})), std::vector<std::string>{"libraries"});
+  EXPECT_EQ(differing(before, fingerprint_of(function, {torch::ones({3})})),
+            std::vector<std::string>{"libraries"});
 }
 
 struct CallsInBackward : torch::autograd::Function<CallsInBackward> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x.sin(); }
-  static tensor_list backward(AutogradContext*, tensor_list gradients) { return {call("tandem_unversioned::scale", gradients[0])}; }
+  static tensor_list backward(AutogradContext*, tensor_list gradients) {
+    return {call("tandem_unversioned::scale", gradients[0])};
+  }
 };
 
 TEST(Cacheability, LibrariesThatOnlyTheBackwardCallsAreFoundInItsGraph) {
@@ -158,7 +175,8 @@ TEST(Cacheability, LibrariesRegisteredForABackwardCountInItsKey) {
   register_library("tandem_for_backwards", "1");
   const Fingerprint first = fingerprint_of(applied<CallsInBackward>(), {ones_leaf({3})});
   register_library("tandem_for_backwards", "2");
-  EXPECT_EQ(differing(first, fingerprint_of(applied<CallsInBackward>(), {ones_leaf({3})})), std::vector<std::string>{"libraries"});
+  EXPECT_EQ(differing(first, fingerprint_of(applied<CallsInBackward>(), {ones_leaf({3})})),
+            std::vector<std::string>{"libraries"});
 }
 
 TEST(Cacheability, DataMadeInsideHasALimit) {
@@ -180,7 +198,10 @@ TEST(Cacheability, GeneratorsOfTheProgram) {
   const Function draws = [&](const Tensors& in) { return Tensors{in[0] + torch::rand({3}, own)}; };
   const std::string reason = fingerprint_of(draws, {torch::ones({3})}).obstacle;
   EXPECT_TRUE(contains(reason, "generator")) << reason;
-  EXPECT_EQ(fingerprint_of([](const Tensors& in) { return Tensors{in[0] + torch::rand({3})}; }, {torch::ones({3})}).obstacle, "");
+  EXPECT_EQ(
+      fingerprint_of([](const Tensors& in) { return Tensors{in[0] + torch::rand({3})}; }, {torch::ones({3})})
+          .obstacle,
+      "");
 }
 
 struct UnnamedCase {
@@ -190,15 +211,27 @@ struct UnnamedCase {
 
 const UnnamedCase unnamed_cases[] = {
     {"compiler of the forward",
-     [](Options& o, const char* name, const char* version) { o.fw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version); }},
+     [](Options& o, const char* name, const char* version) {
+       o.fw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version);
+     }},
     {"compiler of the backward",
-     [](Options& o, const char* name, const char* version) { o.bw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version); }},
+     [](Options& o, const char* name, const char* version) {
+       o.bw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version);
+     }},
     {"compiler of inference",
-     [](Options& o, const char* name, const char* version) { o.inference_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version); }},
-    {"partitioner", [](Options& o, const char* name, const char* version) { o.partition_fn = Partitioner(&partition_default, name, version); }},
+     [](Options& o, const char* name, const char* version) {
+       o.inference_compiler =
+           Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version);
+     }},
+    {"partitioner",
+     [](Options& o, const char* name, const char* version) {
+       o.partition_fn = Partitioner(&partition_default, name, version);
+     }},
     {"decomposition of aten::sin",
      [](Options& o, const char* name, const char* version) {
-       o.decompositions = DecompositionTable{{"aten::sin", Decomposition([](Graph&, const tandem::Node&) { return std::vector<Value>{}; }, name, version)}};
+       o.decompositions = DecompositionTable{
+           {"aten::sin",
+            Decomposition([](Graph&, const tandem::Node&) { return std::vector<Value>{}; }, name, version)}};
      }},
 };
 
@@ -207,18 +240,23 @@ TEST(Cacheability, M12_M21_CodeOfOthersNeedsNameAndVersion) {
     auto reason = [&](const char* name, const char* version) {
       Options options;
       one.give(options, name, version);
-      return fingerprint_of([](const Tensors& in) { return Tensors{in[0].sin()}; }, {ones_leaf({3})}, options).obstacle;
+      return fingerprint_of([](const Tensors& in) { return Tensors{in[0].sin()}; }, {ones_leaf({3})}, options)
+          .obstacle;
     };
     EXPECT_EQ(reason("mine", "1"), "") << one.says;
-    EXPECT_TRUE(contains(reason("", "1"), one.says) && contains(reason("", "1"), "no name")) << reason("", "1");
-    EXPECT_TRUE(contains(reason("mine", ""), one.says) && contains(reason("mine", ""), "no version")) << reason("mine", "");
+    EXPECT_TRUE(contains(reason("", "1"), one.says) && contains(reason("", "1"), "no name"))
+        << reason("", "1");
+    EXPECT_TRUE(contains(reason("mine", ""), one.says) && contains(reason("mine", ""), "no version"))
+        << reason("mine", "");
   }
 }
 
 // Passes are registered for good, so each of these has a process to itself.
 
-Fingerprint with_passes(std::initializer_list<std::pair<Stage, const char*>> passes, const char* version = "1") {
-  for (const auto& [stage, name] : passes) register_pass(stage, Pass([](Graph graph) { return graph; }, name, version));
+Fingerprint with_passes(std::initializer_list<std::pair<Stage, const char*>> passes,
+                        const char* version = "1") {
+  for (const auto& [stage, name] : passes)
+    register_pass(stage, Pass([](Graph graph) { return graph; }, name, version));
   return fingerprint_of([](const Tensors& in) { return Tensors{in[0].sin()}; }, {ones_leaf({3})});
 }
 
@@ -239,7 +277,9 @@ TEST(DISABLED_Child, PrintsPassKeys) {
 }
 
 TEST(Cacheability, M23_OrderStageAndVersionOfPassesCount) {
-  auto key = [](const std::string& order) { return printed_by_child("PrintsPassKeys", "TANDEM_TEST_PASSES=" + order); };
+  auto key = [](const std::string& order) {
+    return printed_by_child("PrintsPassKeys", "TANDEM_TEST_PASSES=" + order);
+  };
   const std::string usual = key("ab");
   EXPECT_EQ(usual.size(), 128u) << usual;
   EXPECT_EQ(usual, key("ab"));

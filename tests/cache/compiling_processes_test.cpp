@@ -16,7 +16,8 @@ namespace {
 using CompilingProcesses = Processes;
 
 struct Crowd {
-  size_t processes, compiles, functions;     ///< so many compiles by each, of functions drawn at random; 0: each function once
+  /// so many compiles by each, of functions drawn at random; 0: each function once
+  size_t processes, compiles, functions;
 };
 
 using Unary = at::Tensor (*)(const at::Tensor&);
@@ -33,7 +34,8 @@ Subject subject(size_t number) {
   const bool trained = number % 2;
   const Unary first = firsts[number / 2 % 5];
   const Binary second = seconds[number / 10];
-  const Tensors inputs{torch::rand({3, 3}).requires_grad_(trained), torch::rand({3, 3}).requires_grad_(trained)};
+  const Tensors inputs{torch::rand({3, 3}).requires_grad_(trained),
+                       torch::rand({3, 3}).requires_grad_(trained)};
   return {[=](const Tensors& in) { return Tensors{second(first(in[0]), in[1]) * 2}; }, inputs};
 }
 
@@ -41,16 +43,19 @@ struct Tally {
   uint64_t hits = 0, misses = 0, saved = 0;
 };
 
-/// Compiles these functions, each in an object of its own, and compares what they give with what they give uncompiled.
+/// Compiles these functions, each in an object of its own, and compares what they give with what they give
+/// uncompiled.
 Tally compile_all(const std::vector<size_t>& numbers, const Options& options) {
   for (const size_t number : numbers) {
     SCOPED_TRACE("function " + std::to_string(number));
     const Subject one = subject(number);
     expect_same(train(Compiled(one.fn, options), one.inputs), train(one.fn, one.inputs));
   }
-  for (const char* trouble : {"cache_bypass", "cache_unfit", "cache_corrupt"}) EXPECT_EQ(counter(trouble), 0u) << trouble;
+  for (const char* trouble : {"cache_bypass", "cache_unfit", "cache_corrupt"})
+    EXPECT_EQ(counter(trouble), 0u) << trouble;
   EXPECT_EQ(counter("trace"), numbers.size());
-  EXPECT_EQ(counter("compile_forward") + counter("compile_inference"), counter("cache_miss")) << "what is found is not compiled";
+  EXPECT_EQ(counter("compile_forward") + counter("compile_inference"), counter("cache_miss"))
+      << "what is found is not compiled";
   return {counter("cache_hit"), counter("cache_miss"), counter("cache_saved")};
 }
 
@@ -61,26 +66,31 @@ std::vector<size_t> choose(const Crowd& crowd, unsigned seed) {
   return numbers;
 }
 
-/// Returns when all of them have come here, so that nobody finds everything done by those who started before; or after a minute, when one of them has died.
+/// Returns when all of them have come here, so that nobody finds everything done by those who started before;
+/// or after a minute, when one of them has died.
 void wait_for_others(const std::filesystem::path& meeting, size_t processes, unsigned self) {
   write_bytes(meeting / std::to_string(self), "");
   auto present = [&] { return test::in_folder(meeting).size(); };
-  for (int waited = 0; waited < 60'000 && present() < processes; ++waited) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int waited = 0; waited < 60'000 && present() < processes; ++waited)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 TEST(DISABLED_Child, Compiles) {
   Crowd crowd{};
   unsigned self = 0;
-  std::istringstream(std::getenv("TANDEM_TEST_CROWD")) >> crowd.processes >> crowd.compiles >> crowd.functions >> self;
+  std::istringstream(std::getenv("TANDEM_TEST_CROWD")) >> crowd.processes >> crowd.compiles >>
+      crowd.functions >> self;
   const std::filesystem::path folder = std::getenv("TANDEM_TEST_FOLDER");
   wait_for_others(folder / "meeting", crowd.processes, self);
   const Tally tally = compile_all(choose(crowd, self), {.cache = {.directory = folder / "cache"}});
-  print_to_parent(std::to_string(tally.hits) + " " + std::to_string(tally.misses) + " " + std::to_string(tally.saved));
+  print_to_parent(std::to_string(tally.hits) + " " + std::to_string(tally.misses) + " " +
+                  std::to_string(tally.saved));
 }
 
 Child start_compiling(const std::filesystem::path& folder, const Crowd& crowd, size_t self) {
   std::ostringstream environment;
-  environment << "TANDEM_TEST_FOLDER='" << folder.string() << "' TANDEM_TEST_CROWD='" << crowd.processes << " " << crowd.compiles << " " << crowd.functions << " " << self << "'";
+  environment << "TANDEM_TEST_FOLDER='" << folder.string() << "' TANDEM_TEST_CROWD='" << crowd.processes
+              << " " << crowd.compiles << " " << crowd.functions << " " << self << "'";
   return start_child("Compiles", environment.str());
 }
 
@@ -139,8 +149,9 @@ TEST_F(CompilingProcesses, ShareOneFolder) {
   EXPECT_EQ(tally_of(start_compiling(alone, one_of_each, 0)).misses, crowd.functions);
   EXPECT_EQ(names_in(directory()), names_in(alone / "cache")) << "a process alone leaves the same files";
   EXPECT_EQ(tally_of(start_compiling(folder.path(), one_of_each, 0)).hits, crowd.functions);
-  std::fprintf(stderr, "%zu processes, %zu compiles of %zu functions each: %llu misses, %llu hits\n", crowd.processes, crowd.compiles, crowd.functions,
-               static_cast<unsigned long long>(all.misses), static_cast<unsigned long long>(all.hits));
+  std::fprintf(stderr, "%zu processes, %zu compiles of %zu functions each: %llu misses, %llu hits\n",
+               crowd.processes, crowd.compiles, crowd.functions, static_cast<unsigned long long>(all.misses),
+               static_cast<unsigned long long>(all.hits));
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 namespace tandem::cache {
 namespace {
 
-constexpr size_t kVersionAt = 8, kKindAt = 12, kEncodingAt = 13, kSignedAt = 14, kZeroAt = 15, kPayloadSizeAt = 16, kStoredSizeAt = 24, kNameSizeAt = 32, kNameAt = 40;
+constexpr size_t kVersionAt = 8, kKindAt = 12, kEncodingAt = 13, kSignedAt = 14, kZeroAt = 15,
+                 kPayloadSizeAt = 16, kStoredSizeAt = 24, kNameSizeAt = 32, kNameAt = 40;
 constexpr size_t kDigest = 32;
 const std::string kFrameName = "0123456789abcdef";
 
@@ -32,7 +33,8 @@ std::string random_bytes(size_t size, unsigned seed) {
 
 std::string text(size_t size) {
   std::string result;
-  for (size_t i = 0; result.size() < size; ++i) result += "node " + std::to_string(i * i % 97) + " = aten::mul(node, node)\n";
+  for (size_t i = 0; result.size() < size; ++i)
+    result += "node " + std::to_string(i * i % 97) + " = aten::mul(node, node)\n";
   return result;
 }
 
@@ -59,10 +61,13 @@ std::string complaint(const std::string& sealed, const std::string& key = "", si
   return opened.complaint;
 }
 
-void expect_contains(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no: " << part; }
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no: " << part;
+}
 
 TEST(Frame, GivesBackWhatWasSealed) {
-  for (const std::string& payload : {std::string(), std::string("x"), std::string(1 << 20, 0), text(100'000), random_bytes(100'000, 1), text(20'000'000)}) {
+  for (const std::string& payload : {std::string(), std::string("x"), std::string(1 << 20, 0), text(100'000),
+                                     random_bytes(100'000, 1), text(20'000'000)}) {
     for (const Kind kind : {Kind::Entry, Kind::Artifact}) {
       for (const std::string key : {"", "secret"}) {
         const Opened opened = open(kind, kFrameName, seal(kind, kFrameName, payload, key), key);
@@ -80,7 +85,9 @@ TEST(Frame, CompressesWhatCanBeCompressed) {
   EXPECT_LT(seal(Kind::Entry, kFrameName, random_bytes(100'000, 1), "").size(), 100'200u);
 }
 
-TEST(Frame, IsTheSameForTheSamePayload) { EXPECT_EQ(seal(Kind::Entry, kFrameName, text(1000), "k"), seal(Kind::Entry, kFrameName, text(1000), "k")); }
+TEST(Frame, IsTheSameForTheSamePayload) {
+  EXPECT_EQ(seal(Kind::Entry, kFrameName, text(1000), "k"), seal(Kind::Entry, kFrameName, text(1000), "k"));
+}
 
 TEST(Frame, SaysWhyItRefuses) {
   const std::string sealed = seal(Kind::Entry, kFrameName, text(1000), "");
@@ -89,8 +96,10 @@ TEST(Frame, SaysWhyItRefuses) {
   expect_contains(complaint(sealed.substr(0, 20)), "was cut short");
   expect_contains(complaint(sealed.substr(0, sealed.size() - 1)), "was cut short");
   expect_contains(complaint(sealed + "x"), "has bytes after its end");
-  expect_contains(complaint(with<uint32_t>(sealed, kVersionAt, 7)), "has format version 7, and this build of Tandem reads version 2");
-  expect_contains(complaint(with<char>(sealed, kNameAt + kFrameName.size() + 10, '\x55')), "does not match its checksum");
+  expect_contains(complaint(with<uint32_t>(sealed, kVersionAt, 7)),
+                  "has format version 7, and this build of Tandem reads version 2");
+  expect_contains(complaint(with<char>(sealed, kNameAt + kFrameName.size() + 10, '\x55')),
+                  "does not match its checksum");
   expect_contains(complaint(seal(Kind::Artifact, kFrameName, text(1000), "")), "is no entry");
   expect_contains(complaint(seal(Kind::Entry, "fedc", text(1000), "")), "was written under another name");
   expect_contains(complaint(sealed, "", 1000), "more than the 1000 allowed");
@@ -102,7 +111,8 @@ TEST(Frame, SignedIsOpenedWithItsKeyAlone) {
   EXPECT_EQ(complaint(sealed, ""), "") << "who has no key trusts what is whole";
   expect_contains(complaint(sealed, "theirs"), "is signed with another key");
   expect_contains(complaint(seal(Kind::Entry, kFrameName, text(1000), ""), "ours"), "is not signed");
-  expect_contains(complaint(seal(Kind::Entry, "fedc", text(1000), "ours"), "ours"), "was written under another name");
+  expect_contains(complaint(seal(Kind::Entry, "fedc", text(1000), "ours"), "ours"),
+                  "was written under another name");
   const std::string changed = with<char>(sealed, kNameAt + kFrameName.size() + 10, '\x55');
   expect_contains(complaint(with_right_checksum(changed), "ours"), "is signed with another key");
 }
@@ -114,12 +124,15 @@ TEST(Frame, WithARightChecksumTheRestIsStillChecked) {
   expect_contains(refused(with<char>(plain, kKindAt, 9)), "is no entry");
   expect_contains(refused(with<char>(plain, kZeroAt, 1)), "flags");
   expect_contains(refused(with<char>(plain, kEncodingAt, 2)), "flags");
-  expect_contains(refused(with<char>(plain, kEncodingAt, 1)), kCompresses ? "cannot be decompressed" : "which this build of Tandem was made without");
+  expect_contains(refused(with<char>(plain, kEncodingAt, 1)),
+                  kCompresses ? "cannot be decompressed" : "which this build of Tandem was made without");
   expect_contains(refused(with<char>(plain, kSignedAt, 1)), "was cut short");
-  expect_contains(refused(with<uint64_t>(plain, kPayloadSizeAt, 2)), "does not have the size that it declares");
+  expect_contains(refused(with<uint64_t>(plain, kPayloadSizeAt, 2)),
+                  "does not have the size that it declares");
   expect_contains(refused(with<uint64_t>(plain, kPayloadSizeAt, ~uint64_t(0))), "allowed");
   for (const size_t place : {kStoredSizeAt, kNameSizeAt}) {
-    for (const uint64_t size : {uint64_t(1000), uint64_t(1) << 32, ~uint64_t(0), ~uint64_t(0) - 40}) expect_contains(refused(with<uint64_t>(plain, place, size)), "was cut short");
+    for (const uint64_t size : {uint64_t(1000), uint64_t(1) << 32, ~uint64_t(0), ~uint64_t(0) - 40})
+      expect_contains(refused(with<uint64_t>(plain, place, size)), "was cut short");
   }
 }
 
@@ -132,8 +145,11 @@ TEST(Frame, SizesThatLieCostNothing) {
     return usage.ru_maxrss;
   };
   const long before = peak_kilobytes();
-  for (const uint64_t size : {uint64_t(payload.size() - 1), uint64_t(payload.size() + 1), uint64_t(0), uint64_t(4) << 30}) {
-    expect_contains(complaint(with_right_checksum(with<uint64_t>(sealed, kPayloadSizeAt, size)), "", size_t(8) << 30), "does not have the size that it declares");
+  for (const uint64_t size :
+       {uint64_t(payload.size() - 1), uint64_t(payload.size() + 1), uint64_t(0), uint64_t(4) << 30}) {
+    expect_contains(
+        complaint(with_right_checksum(with<uint64_t>(sealed, kPayloadSizeAt, size)), "", size_t(8) << 30),
+        "does not have the size that it declares");
   }
   EXPECT_LT(peak_kilobytes() - before, 64 << 10);
 }
@@ -143,14 +159,23 @@ std::string mutate(const std::string& sealed, std::mt19937& random) {
   const auto below = [&](size_t bound) { return size_t(random() % bound); };
   const std::function<void(std::string&)> mutations[] = {
       [&](std::string& bytes) { bytes[below(bytes.size())] ^= char(1 << below(8)); },
-      [&](std::string& bytes) { for (size_t count = 1 + below(8); count > 0; --count) bytes[below(bytes.size())] ^= char(1 << below(8)); },
+      [&](std::string& bytes) {
+        for (size_t count = 1 + below(8); count > 0; --count)
+          bytes[below(bytes.size())] ^= char(1 << below(8));
+      },
       [&](std::string& bytes) { bytes.resize(below(bytes.size())); },
       [&](std::string& bytes) { bytes.insert(below(bytes.size()), random_bytes(1 + below(40), random())); },
       [&](std::string& bytes) { bytes.erase(below(bytes.size()), 1 + below(40)); },
       [&](std::string& bytes) { std::swap(bytes[below(bytes.size())], bytes[below(bytes.size())]); },
-      [&](std::string& bytes) { std::swap_ranges(bytes.begin(), bytes.begin() + 16, bytes.begin() + 16 + long(below(bytes.size() - 32))); },
+      [&](std::string& bytes) {
+        std::swap_ranges(bytes.begin(), bytes.begin() + 16,
+                         bytes.begin() + 16 + long(below(bytes.size() - 32)));
+      },
       [&](std::string& bytes) { bytes = with<uint32_t>(bytes, kVersionAt, uint32_t(random())); },
-      [&](std::string& bytes) { bytes = with<uint64_t>(bytes, std::vector{kPayloadSizeAt, kStoredSizeAt, kNameSizeAt}[below(3)], uint64_t(random()) << below(33)); },
+      [&](std::string& bytes) {
+        bytes = with<uint64_t>(bytes, std::vector{kPayloadSizeAt, kStoredSizeAt, kNameSizeAt}[below(3)],
+                               uint64_t(random()) << below(33));
+      },
       [&](std::string& bytes) { bytes = with<char>(bytes, kKindAt + below(4), char(below(4))); },
   };
   while (true) {
@@ -165,7 +190,9 @@ TEST(Frame, MutatedIsNeverAccepted) {
   for (const std::string key : {"", "secret"}) {
     for (const std::string& payload : {text(2000), random_bytes(200, 3), std::string()}) {
       const std::string sealed = seal(Kind::Entry, kFrameName, payload, key);
-      for (int i = in_long_form(170'000, 4'000); i > 0; --i) ASSERT_NE(open(Kind::Entry, kFrameName, mutate(sealed, random), key).complaint, "") << "mutation " << i;
+      for (int i = in_long_form(170'000, 4'000); i > 0; --i)
+        ASSERT_NE(open(Kind::Entry, kFrameName, mutate(sealed, random), key).complaint, "")
+            << "mutation " << i;
     }
   }
 }
@@ -196,7 +223,9 @@ TEST(Frame, MutatedWithARightChecksumStaysWithinWhatIsAllowed) {
   EXPECT_GT(accepted, 0u) << "some mutations must get as far as the payload";
 }
 
-TEST(Frame, Sha256IsTheStandardOne) { EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"); }
+TEST(Frame, Sha256IsTheStandardOne) {
+  EXPECT_EQ(sha256("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
 
 }  // namespace
 }  // namespace tandem::cache

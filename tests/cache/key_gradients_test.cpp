@@ -7,7 +7,11 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::tensor_list;
 
-at::Tensor counted_leaf(at::IntArrayRef sizes) { return (torch::arange(1, 1 + c10::multiply_integers(sizes)).to(at::kFloat) / 7).reshape(sizes).requires_grad_(); }
+at::Tensor counted_leaf(at::IntArrayRef sizes) {
+  return (torch::arange(1, 1 + c10::multiply_integers(sizes)).to(at::kFloat) / 7)
+      .reshape(sizes)
+      .requires_grad_();
+}
 
 /// Multiplies the gradient by what it was told, and the value by nothing.
 struct Scaled : torch::autograd::Function<Scaled> {
@@ -15,7 +19,9 @@ struct Scaled : torch::autograd::Function<Scaled> {
     context->saved_data["factor"] = factor;
     return x.sin();
   }
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) { return {gradients[0] * context->saved_data["factor"].toDouble(), at::Tensor()}; }
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    return {gradients[0] * context->saved_data["factor"].toDouble(), at::Tensor()};
+  }
 };
 
 struct Straight : torch::autograd::Function<Straight> {
@@ -43,7 +49,9 @@ struct InPlace : torch::autograd::Function<InPlace> {
     context->mark_dirty({x});
     return x;
   }
-  static tensor_list backward(AutogradContext* context, tensor_list gradients) { return {gradients[0] * context->saved_data["factor"].toInt(), at::Tensor()}; }
+  static tensor_list backward(AutogradContext* context, tensor_list gradients) {
+    return {gradients[0] * context->saved_data["factor"].toInt(), at::Tensor()};
+  }
 };
 
 at::Tensor without_grad(const std::function<at::Tensor()>& compute) {
@@ -112,8 +120,10 @@ const Pair pairs[] = {
        const at::Tensor product = in[0] * in[1], sum = in[0] + in[1];
        return Tensors{product * sum.data()};
      }},
-    {"a custom function", [](const Tensors& in) { return Tensors{in[0].sin() * in[1]}; }, [](const Tensors& in) { return Tensors{Straight::apply(in[0]) * in[1]}; }},
-    {"which custom function", scaled(2), [](const Tensors& in) { return Tensors{Straight::apply(in[0]) * in[1]}; }},
+    {"a custom function", [](const Tensors& in) { return Tensors{in[0].sin() * in[1]}; },
+     [](const Tensors& in) { return Tensors{Straight::apply(in[0]) * in[1]}; }},
+    {"which custom function", scaled(2),
+     [](const Tensors& in) { return Tensors{Straight::apply(in[0]) * in[1]}; }},
     {"a number for a custom function's backward", scaled(2), scaled(3)},
     {"a tensor for a custom function's backward", keeps(false), keeps(true)},
     {"a number for a custom function that writes a view", in_place(2), in_place(3)},
@@ -155,7 +165,8 @@ TEST(KeyGradients, EqualOperatorsAndOtherGradientsAreOtherKeys) {
     const Tensors inputs{counted_leaf({2, 3}), counted_leaf({2, 3}) * 3};
     ASSERT_EQ(operators(pair.first, inputs), operators(pair.second, inputs)) << pair.name;
     ASSERT_FALSE(equal(gradients(pair.first, inputs), gradients(pair.second, inputs))) << pair.name;
-    const Fingerprint first = fingerprint_of(pair.first, inputs), second = fingerprint_of(pair.second, inputs);
+    const Fingerprint first = fingerprint_of(pair.first, inputs),
+                      second = fingerprint_of(pair.second, inputs);
     EXPECT_EQ(first.obstacle + second.obstacle, "") << pair.name;
     EXPECT_NE(first.key, second.key) << pair.name;
     EXPECT_EQ(first.key, fingerprint_of(pair.first, inputs).key) << pair.name;
@@ -165,9 +176,11 @@ TEST(KeyGradients, EqualOperatorsAndOtherGradientsAreOtherKeys) {
 /// The history alone tells these apart.
 TEST(KeyGradients, HistoryTellsWhatTheTraceDoesNot) {
   register_functions();
-  for (const char* name : {"a custom function", "which custom function", "a number for a custom function's backward", "a tensor for a custom function's backward",
-                           "a number for a custom function that writes a view"}) {
-    const Pair& pair = *std::find_if(std::begin(pairs), std::end(pairs), [&](const Pair& one) { return one.name == std::string(name); });
+  for (const char* name :
+       {"a custom function", "which custom function", "a number for a custom function's backward",
+        "a tensor for a custom function's backward", "a number for a custom function that writes a view"}) {
+    const Pair& pair = *std::find_if(std::begin(pairs), std::end(pairs),
+                                     [&](const Pair& one) { return one.name == std::string(name); });
     const Tensors inputs{counted_leaf({2, 3}), counted_leaf({2, 3})};
     const auto names = differing(fingerprint_of(pair.first, inputs), fingerprint_of(pair.second, inputs));
     EXPECT_TRUE(std::find(names.begin(), names.end(), "history") != names.end()) << name;

@@ -13,8 +13,8 @@
 namespace tandem::test {
 namespace {
 
-using cache::Components;
 using cache::component_of;
+using cache::Components;
 using cache::explain_difference;
 
 const Function sin_of_product = [](const Tensors& in) { return Tensors{(in[0] * in[1]).sin()}; };
@@ -35,8 +35,10 @@ TEST(Key, IsAHashOfNamesAndHashesInAnyOrder) {
 }
 
 TEST(Key, DifferencesAreNamedDownToTheFirstLine) {
-  const Components first = {component_of("same", "x\n"), component_of("trace", "one\ntwo\nthree\n"), component_of("gone", "")};
-  const Components second = {component_of("same", "x\n"), component_of("trace", "one\n2\n3\n"), component_of("new", "")};
+  const Components first = {component_of("same", "x\n"), component_of("trace", "one\ntwo\nthree\n"),
+                            component_of("gone", "")};
+  const Components second = {component_of("same", "x\n"), component_of("trace", "one\n2\n3\n"),
+                             component_of("new", "")};
   EXPECT_EQ(explain_difference(first, first), "");
   EXPECT_EQ(explain_difference(first, second),
             "gone is a component of the first alone\n"
@@ -45,8 +47,10 @@ TEST(Key, DifferencesAreNamedDownToTheFirstLine) {
 }
 
 TEST(Key, DifferencesOfTextsThatEndOrAreMissing) {
-  EXPECT_EQ(explain_difference({component_of("a", "x\n")}, {component_of("a", "x\ny\n")}), "a differs at line 2:\n  first:  (nothing)\n  second: y\n");
-  EXPECT_EQ(explain_difference({component_of("a", "x\n")}, {component_of("a", "x\n\n")}), "a differs at line 2:\n  first:  (nothing)\n  second: \n");
+  EXPECT_EQ(explain_difference({component_of("a", "x\n")}, {component_of("a", "x\ny\n")}),
+            "a differs at line 2:\n  first:  (nothing)\n  second: y\n");
+  EXPECT_EQ(explain_difference({component_of("a", "x\n")}, {component_of("a", "x\n\n")}),
+            "a differs at line 2:\n  first:  (nothing)\n  second: \n");
   EXPECT_EQ(explain_difference({{"a", "1", ""}}, {{"a", "2", "text"}}), "a differs\n");
   EXPECT_EQ(explain_difference({{"a", "1", "text"}}, {{"a", "2", "text"}}), "a differs\n");
 }
@@ -73,7 +77,9 @@ TEST(Key, M6_SameProgramAndInputsSameKey) {
 TEST(Key, M9_ChangesWithOrderSizeDtypeAndNumbers) {
   auto sin_cos = [](const Tensors& in) { return Tensors{in[0].sin().cos()}; };
   auto cos_sin = [](const Tensors& in) { return Tensors{in[0].cos().sin()}; };
-  auto plus = [](double number) -> Function { return [=](const Tensors& in) { return Tensors{in[0] + number}; }; };
+  auto plus = [](double number) -> Function {
+    return [=](const Tensors& in) { return Tensors{in[0] + number}; };
+  };
   const Tensors x{torch::ones({3})};
   EXPECT_NE(key_of(sin_cos, x), key_of(cos_sin, x));
   EXPECT_NE(key_of(sin_cos, x), key_of(sin_cos, {torch::ones({4})}));
@@ -89,16 +95,22 @@ TEST(Key, ChangesWithWhatIsReturned) {
       return swapped ? Tensors{b, a} : Tensors{a, b};
     };
   };
-  for (const at::Tensor& x : {ones_leaf({3}), torch::ones({3})}) EXPECT_NE(key_of(both(false), {x}), key_of(both(true), {x}));
+  for (const at::Tensor& x : {ones_leaf({3}), torch::ones({3})})
+    EXPECT_NE(key_of(both(false), {x}), key_of(both(true), {x}));
 }
 
 TEST(Key, TheFirstDifferingNodeIsNamed) {
-  auto program = [](bool other) -> Function { return [=](const Tensors& in) { return Tensors{other ? in[0].exp().cos() : in[0].exp().sin()}; }; };
-  const Fingerprint a = fingerprint_of(program(false), {ones_leaf({3})}), b = fingerprint_of(program(true), {ones_leaf({3})});
+  auto program = [](bool other) -> Function {
+    return [=](const Tensors& in) { return Tensors{other ? in[0].exp().cos() : in[0].exp().sin()}; };
+  };
+  const Fingerprint a = fingerprint_of(program(false), {ones_leaf({3})}),
+                    b = fingerprint_of(program(true), {ones_leaf({3})});
   EXPECT_EQ(differing(a, b), (std::vector<std::string>{"history", "trace"}));
   const std::string difference = explain_difference(a.components, b.components);
   EXPECT_TRUE(contains(difference, "trace differs at line 2")) << difference;
-  EXPECT_TRUE(contains(difference, "aten::sin(") && contains(difference, "aten::cos(") && !contains(difference, "aten::exp(")) << difference;
+  EXPECT_TRUE(contains(difference, "aten::sin(") && contains(difference, "aten::cos(") &&
+              !contains(difference, "aten::exp("))
+      << difference;
   EXPECT_TRUE(contains(difference, "SinBackward0") && contains(difference, "CosBackward0")) << difference;
 }
 
@@ -114,20 +126,24 @@ TEST(Key, M33_DependsOnWhatInputsAreAndNotOnTheirData) {
   EXPECT_NE(key_of(function, {ones_leaf({4, 4})}), key);
   EXPECT_NE(key_of(function, {ones_leaf({4, 4}) + 0}), key_of(function, {ones_leaf({4, 4})}));
   const Function pooled = [](const Tensors& in) { return Tensors{at::avg_pool2d(in[0], 2)}; };
-  EXPECT_NE(key_of(pooled, {torch::zeros({2, 4, 4, 4})}), key_of(pooled, {torch::zeros({2, 4, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast)}));
+  EXPECT_NE(key_of(pooled, {torch::zeros({2, 4, 4, 4})}),
+            key_of(pooled, {torch::zeros({2, 4, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast)}));
 }
 
 TEST(Key, DependsOnWhichArgumentsShareMemory) {
   const at::Tensor base = torch::ones({8});
   const std::string apart = key_of(sin_of_product, {torch::ones({4}), torch::ones({4})});
   EXPECT_NE(key_of(sin_of_product, {base.narrow(0, 0, 4), base.narrow(0, 2, 4)}), apart);
-  EXPECT_NE(key_of(sin_of_product, {base, base}), key_of(sin_of_product, {torch::ones({8}), torch::ones({8})}));
+  EXPECT_NE(key_of(sin_of_product, {base, base}),
+            key_of(sin_of_product, {torch::ones({8}), torch::ones({8})}));
 }
 
 TEST(Key, DependsOnWhichTensorsAreCaptured) {
   const at::Tensor captured = torch::ones({3});
-  const Function captures = [=](const Tensors& in) { return Tensors{in[0] * captured}; }, takes = [](const Tensors& in) { return Tensors{in[0] * in[1]}; };
-  const Fingerprint a = fingerprint_of(captures, {torch::ones({3})}), b = fingerprint_of(takes, {torch::ones({3}), torch::ones({3})});
+  const Function captures = [=](const Tensors& in) { return Tensors{in[0] * captured}; },
+                 takes = [](const Tensors& in) { return Tensors{in[0] * in[1]}; };
+  const Fingerprint a = fingerprint_of(captures, {torch::ones({3})}),
+                    b = fingerprint_of(takes, {torch::ones({3}), torch::ones({3})});
   EXPECT_NE(a.key, b.key);
   EXPECT_EQ(component(a, "trace").hash, component(b, "trace").hash);
 }
@@ -151,7 +167,9 @@ TEST(Key, M32_ConstantsCountByValueAtAnySize) {
 
 TEST(Key, ParameterValuesAreNoPartOfIt) {
   torch::nn::Linear one(3, 4), other(3, 4);
-  auto program = [](torch::nn::Linear layer) -> Function { return [=](const Tensors& in) mutable { return Tensors{layer(in[0])}; }; };
+  auto program = [](torch::nn::Linear layer) -> Function {
+    return [=](const Tensors& in) mutable { return Tensors{layer(in[0])}; };
+  };
   EXPECT_EQ(key_of(program(one), {torch::ones({2, 3})}), key_of(program(other), {torch::ones({2, 3})}));
 }
 
@@ -159,7 +177,7 @@ TEST(Key, ParameterValuesAreNoPartOfIt) {
 
 struct OptionCase {
   const char* name;
-  bool in;                                   ///< whether changing it changes the key
+  bool in;  ///< whether changing it changes the key
   std::function<void(Options&)> change;
 };
 
@@ -182,12 +200,29 @@ const OptionCase option_cases[] = {
     {"watch", false, [](Options& o) { o.watch = {torch::nn::Linear(2, 2).ptr()}; }},
     {"max_signatures", false, [](Options& o) { o.max_signatures = 1; }},
     {"static_arguments", true, [](Options& o) { o.static_arguments = {1}; }},
-    {"fw_compiler", true, [](Options& o) { o.fw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1"); }},
-    {"bw_compiler", true, [](Options& o) { o.bw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1"); }},
-    {"inference_compiler", true, [](Options& o) { o.inference_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1"); }},
+    {"fw_compiler", true,
+     [](Options& o) {
+       o.fw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1");
+     }},
+    {"bw_compiler", true,
+     [](Options& o) {
+       o.bw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1");
+     }},
+    {"inference_compiler", true,
+     [](Options& o) {
+       o.inference_compiler =
+           Compiler([](const Graph&, const CompileContext&) { return nullptr; }, "mine", "1");
+     }},
     {"partition_fn", true, [](Options& o) { o.partition_fn = Partitioner(&partition_default, "mine", "1"); }},
     {"decompositions", true, [](Options& o) { o.decompositions = default_decompositions(); }},
-    {"cache", false, [](Options& o) { o.cache = {.strict = true, .directory = "elsewhere", .remote = "redis://other:1", .signing_key = "secret", .max_bytes = 1}; }},
+    {"cache", false,
+     [](Options& o) {
+       o.cache = {.strict = true,
+                  .directory = "elsewhere",
+                  .remote = "redis://other:1",
+                  .signing_key = "secret",
+                  .max_bytes = 1};
+     }},
 };
 
 TEST(Key, M8_M35_EveryOptionIsInOrOutByItsRow) {
@@ -208,14 +243,18 @@ TEST(Key, M8_M35_EveryOptionIsInOrOutByItsRow) {
 TEST(Key, M21_M23_NamesAndVersionsOfOthersCount) {
   auto with = [](const char* name, const char* version) {
     Options options;
-    options.fw_compiler = Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version);
+    options.fw_compiler =
+        Compiler([](const Graph&, const CompileContext&) { return nullptr; }, name, version);
     options.partition_fn = Partitioner(&partition_default, name, version);
-    options.decompositions = DecompositionTable{{"aten::sin", Decomposition([](Graph&, const tandem::Node&) { return std::vector<Value>{}; }, name, version)}};
+    options.decompositions = DecompositionTable{
+        {"aten::sin",
+         Decomposition([](Graph&, const tandem::Node&) { return std::vector<Value>{}; }, name, version)}};
     return fingerprint_of(sin_of_product, two_leaves(), options);
   };
   EXPECT_EQ(with("mine", "1").key, with("mine", "1").key);
   for (const Fingerprint& other : {with("mine", "2"), with("yours", "1")})
-    EXPECT_EQ(differing(with("mine", "1"), other), (std::vector<std::string>{"compilers", "partitioner", "decompositions"}));
+    EXPECT_EQ(differing(with("mine", "1"), other),
+              (std::vector<std::string>{"compilers", "partitioner", "decompositions"}));
 }
 
 TEST(Key, M34_OrderOfNamedThingsAndIdentityOfStringsDoNotMatter) {
@@ -255,7 +294,8 @@ TEST(Key, CountsThreadsForCodeThatMayBeDividedForThem) {
     at::set_num_threads(threads);
     return print;
   };
-  EXPECT_EQ(differing(prints("key test backend", 1), prints("key test backend", 2)), std::vector<std::string>{"threads"});
+  EXPECT_EQ(differing(prints("key test backend", 1), prints("key test backend", 2)),
+            std::vector<std::string>{"threads"});
   EXPECT_EQ(prints("eager", 1).key, prints("eager", 2).key);
 }
 
@@ -327,7 +367,8 @@ TEST(Key, ChangesWithTheModesOfTheThread) {
     const Fingerprint deterministic = fingerprint_of(sin_of_product, inputs);
     at::globalContext().setDeterministicAlgorithms(false, false);
     EXPECT_EQ(differing(usual, deterministic), std::vector<std::string>{"modes"});
-    EXPECT_TRUE(contains(explain_difference(usual.components, deterministic.components), "deterministic algorithms: on"));
+    EXPECT_TRUE(contains(explain_difference(usual.components, deterministic.components),
+                         "deterministic algorithms: on"));
   }
   {
     at::set_default_dtype(caffe2::TypeMeta::Make<double>());
@@ -344,7 +385,8 @@ TEST(Key, LocationsCountOnlyWhereTheyAreAskedFor) {
   const Function there = [](const Tensors& in) { return Tensors{in[0].sin()}; };
   const Tensors x{torch::ones({2})};
   EXPECT_EQ(key_of(here, x), key_of(there, x));
-  const Fingerprint a = fingerprint_of(here, x, {.record_locations = true}), b = fingerprint_of(there, x, {.record_locations = true});
+  const Fingerprint a = fingerprint_of(here, x, {.record_locations = true}),
+                    b = fingerprint_of(there, x, {.record_locations = true});
   EXPECT_EQ(component(a, "trace").text, component(b, "trace").text);
 #ifdef TANDEM_HAVE_LIBDW
   EXPECT_EQ(differing(a, b), std::vector<std::string>{"locations"});
@@ -356,7 +398,8 @@ TEST(Key, LocationsCountOnlyWhereTheyAreAskedFor) {
 TEST(Key, M41_NamesTheMachineAndBothBuilds) {
   const Fingerprint print = fingerprint_of(sin_of_product, two_leaves());
   EXPECT_TRUE(contains(component(print, "libtorch").text, std::string("version ") + TORCH_VERSION));
-  EXPECT_TRUE(std::regex_search(component(print, "tandem").text, std::regex("build id [0-9a-f]{40}\n"))) << component(print, "tandem").text;
+  EXPECT_TRUE(std::regex_search(component(print, "tandem").text, std::regex("build id [0-9a-f]{40}\n")))
+      << component(print, "tandem").text;
   const std::string machine = component(print, "machine").text;
   EXPECT_TRUE(contains(machine, "model") || contains(machine, "CPU part")) << machine;
   EXPECT_TRUE(contains(machine, "features: ")) << machine;
@@ -365,8 +408,12 @@ TEST(Key, M41_NamesTheMachineAndBothBuilds) {
 
 TEST(Key, NamesTheGraphicsProcessorsThatTheTraceUses) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "needs a CUDA device";
-  const std::string machine = component(fingerprint_of(sin_of_product, {torch::ones({3}, at::kCUDA), torch::ones({3}, at::kCUDA)}), "machine").text;
-  EXPECT_TRUE(std::regex_search(machine, std::regex("cuda:0: .+, compute capability [1-9][0-9]*\\.[0-9]"))) << machine;
+  const std::string machine =
+      component(fingerprint_of(sin_of_product, {torch::ones({3}, at::kCUDA), torch::ones({3}, at::kCUDA)}),
+                "machine")
+          .text;
+  EXPECT_TRUE(std::regex_search(machine, std::regex("cuda:0: .+, compute capability [1-9][0-9]*\\.[0-9]")))
+      << machine;
   EXPECT_FALSE(contains(machine, "features: ") || contains(machine, "unknown")) << machine;
 }
 
@@ -374,23 +421,30 @@ TEST(Key, NamesTheGraphicsProcessorsThatTheTraceUses) {
 
 /// Several programs, so that what varies from process to process has many places to show.
 std::vector<std::pair<std::string, Fingerprint>> sample() {
-  torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::GELU(), torch::nn::BatchNorm1d(8), torch::nn::Linear(8, 2));
+  torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::GELU(), torch::nn::BatchNorm1d(8),
+                              torch::nn::Linear(8, 2));
   const at::Tensor base = torch::randn({8}).requires_grad_();
   return {
       {"product", fingerprint_of(sin_of_product, two_leaves())},
-      {"model", fingerprint_of([&](const Tensors& in) { return Tensors{model->forward(in[0]).softmax(-1)}; }, {torch::randn({5, 4})})},
-      {"constant", fingerprint_of([](const Tensors& in) { return Tensors{in[0] + torch::tensor({1.0f, 2.0f, 3.0f})}; }, {ones_leaf({3})})},
-      {"views", fingerprint_of([](const Tensors& in) { return Tensors{in[0].view({2, 4}), in[0].narrow(0, 1, 2).exp()}; }, {base * 2})},
-      {"writes",
+      {"model", fingerprint_of([&](const Tensors& in) { return Tensors{model->forward(in[0]).softmax(-1)}; },
+                               {torch::randn({5, 4})})},
+      {"constant",
+       fingerprint_of([](const Tensors& in) { return Tensors{in[0] + torch::tensor({1.0f, 2.0f, 3.0f})}; },
+                      {ones_leaf({3})})},
+      {"views",
        fingerprint_of(
-           [](const Tensors& in) {
-             at::Tensor a = in[0].clone();
-             a[0].mul_(in[1]);
-             in[2].add_(1);
-             return Tensors{a, in[2].sin()};
-           },
-           {ones_leaf({2, 3}), ones_leaf({3}), torch::zeros({3})})},
-      {"everything", fingerprint_of(sin_of_product, two_leaves(), {.decompositions = default_decompositions()})},
+           [](const Tensors& in) { return Tensors{in[0].view({2, 4}), in[0].narrow(0, 1, 2).exp()}; },
+           {base * 2})},
+      {"writes", fingerprint_of(
+                     [](const Tensors& in) {
+                       at::Tensor a = in[0].clone();
+                       a[0].mul_(in[1]);
+                       in[2].add_(1);
+                       return Tensors{a, in[2].sin()};
+                     },
+                     {ones_leaf({2, 3}), ones_leaf({3}), torch::zeros({3})})},
+      {"everything",
+       fingerprint_of(sin_of_product, two_leaves(), {.decompositions = default_decompositions()})},
   };
 }
 
@@ -398,7 +452,8 @@ std::string text_of_sample() {
   std::string text;
   for (const auto& [name, print] : sample()) {
     text += name + ' ' + print.key + ' ' + print.obstacle + '\n';
-    for (const cache::Component& one : print.components) text += "  " + one.name + ' ' + one.hash + ' ' + sha256(one.text) + '\n';
+    for (const cache::Component& one : print.components)
+      text += "  " + one.name + ' ' + one.hash + ' ' + sha256(one.text) + '\n';
   }
   return text;
 }
@@ -415,11 +470,16 @@ TEST(DISABLED_Child, PrintsKeys) {
   print_to_parent(text_of_sample());
 }
 
-// Both are new processes: in this one other tests have declared effects and versions, which are parts of keys.
+// Both are new processes: in this one other tests have declared effects and versions, which are parts of
+// keys.
 TEST(Key, IsTheSameInEveryProcess) {
   const std::string one = printed_by_child("PrintsKeys");
   ASSERT_TRUE(contains(one, "product ")) << one;
-  EXPECT_EQ(printed_by_child("PrintsKeys", "TANDEM_TEST_BEFORE=37 MALLOC_PERTURB_=85 MALLOC_ARENA_MAX=1 PYTHONHASHSEED=7 GLIBCXX_TUNABLES=x LANG=de_DE.UTF-8 HOME=/nowhere USER=nobody", "/"), one);
+  EXPECT_EQ(printed_by_child("PrintsKeys",
+                             "TANDEM_TEST_BEFORE=37 MALLOC_PERTURB_=85 MALLOC_ARENA_MAX=1 PYTHONHASHSEED=7 "
+                             "GLIBCXX_TUNABLES=x LANG=de_DE.UTF-8 HOME=/nowhere USER=nobody",
+                             "/"),
+            one);
 }
 
 // ---- what is written about it
@@ -429,9 +489,12 @@ TEST(Key, ItsPartsAreDocumented) {
   std::stringstream text;
   text << file.rdbuf();
   const Fingerprint print = fingerprint_of(sin_of_product, two_leaves(), {.record_locations = true});
-  for (const cache::Component& one : print.components) EXPECT_TRUE(contains(text.str(), "| `" + one.name + "` |")) << one.name;
+  for (const cache::Component& one : print.components)
+    EXPECT_TRUE(contains(text.str(), "| `" + one.name + "` |")) << one.name;
   for (const OptionRow& row : option_rows({}))
-    EXPECT_TRUE(contains(text.str(), "| `" + std::string(row.name) + "` | " + (row.text ? "in" : "out") + " | " + row.reason + " |")) << row.name;
+    EXPECT_TRUE(contains(text.str(), "| `" + std::string(row.name) + "` | " + (row.text ? "in" : "out") +
+                                         " | " + row.reason + " |"))
+        << row.name;
 }
 
 }  // namespace

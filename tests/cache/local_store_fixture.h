@@ -39,7 +39,8 @@ class LocalStoreTest : public testing::Test {
 
   size_t files_in_folder() const {
     const auto files = test::files_below(folder);
-    return size_t(std::count_if(files.begin(), files.end(), [](const fs::path& file) { return file.filename() != "lock"; }));
+    return size_t(std::count_if(files.begin(), files.end(),
+                                [](const fs::path& file) { return file.filename() != "lock"; }));
   }
 
   ScratchFolder scratch;
@@ -52,7 +53,8 @@ inline void expect_error(const std::function<void()>& action, const std::string&
     action();
     ADD_FAILURE() << "no Error; expected one with: " << part;
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what() << "\nhas no: " << part;
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+        << error.what() << "\nhas no: " << part;
   }
 }
 

@@ -17,7 +17,8 @@ TEST_F(LocalStoreFolderTest, IsMadeForTheUserAlone) {
   LocalStore(folder, "", kMuch).put(Kind::Entry, kName, "x");
   umask(before);
   const auto mode = [](const fs::path& path) { return fs::status(path).permissions(); };
-  for (fs::path path = entry(kName).parent_path(); path != scratch.path(); path = path.parent_path()) EXPECT_EQ(mode(path), fs::perms::owner_all) << path;
+  for (fs::path path = entry(kName).parent_path(); path != scratch.path(); path = path.parent_path())
+    EXPECT_EQ(mode(path), fs::perms::owner_all) << path;
   EXPECT_EQ(mode(entry(kName)), fs::perms::owner_read | fs::perms::owner_write);
 }
 
@@ -45,13 +46,15 @@ TEST_F(LocalStoreFolderTest, FolderOfSomebodyElseIsRefused) {
   ASSERT_EQ(symlink(folder.c_str(), (scratch.path() / "link").c_str()), 0);
   EXPECT_EQ(LocalStore(scratch.path() / "link", "", kMuch).get(Kind::Entry, kName).payload, "x");
   ASSERT_EQ(lchown((scratch.path() / "link").c_str(), 65534, 65534), 0);
-  expect_error([&] { LocalStore(scratch.path() / "link", "", kMuch); }, "is a link that belongs to user 65534");
+  expect_error([&] { LocalStore(scratch.path() / "link", "", kMuch); },
+               "is a link that belongs to user 65534");
 }
 
 TEST_F(LocalStoreFolderTest, WhatIsNoFolderIsRefused) {
   write_bytes(folder, "a file");
   expect_error([&] { LocalStore(folder, "", kMuch); }, "cannot be opened (Not a directory)");
-  expect_error([&] { LocalStore(folder / "below", "", kMuch).put(Kind::Entry, kName, "x"); }, "Not a directory");
+  expect_error([&] { LocalStore(folder / "below", "", kMuch).put(Kind::Entry, kName, "x"); },
+               "Not a directory");
 }
 
 TEST_F(LocalStoreFolderTest, LinksInTheFolderLeadNowhere) {
@@ -100,8 +103,10 @@ void use_read_only(const fs::path& folder) {
   store.put(Kind::Entry, "abba", "damaged");
   write_bytes(folder / "entries/ab/abba", "junk");
   fs::permissions(folder.parent_path(), fs::perms(0755));
-  for (const char* path : {"", "entries", "entries/ab", "artifacts", "artifacts/ab"}) fs::permissions(folder / path, fs::perms(0555));
-  for (const char* path : {"entries/ab/ab12", "entries/ab/abba", "artifacts/ab/ab12"}) fs::permissions(folder / path, fs::perms(0444));
+  for (const char* path : {"", "entries", "entries/ab", "artifacts", "artifacts/ab"})
+    fs::permissions(folder / path, fs::perms(0555));
+  for (const char* path : {"entries/ab/ab12", "entries/ab/abba", "artifacts/ab/ab12"})
+    fs::permissions(folder / path, fs::perms(0444));
   become_nobody();
   EXPECT_EQ(store.get(Kind::Entry, kName).payload, "x");
   EXPECT_EQ(store.get(Kind::Entry, "abba").state, State::Damaged);
@@ -116,7 +121,9 @@ void use_read_only(const fs::path& folder) {
   EXPECT_EQ(store.get(Kind::Entry, kName).payload, "x");
 }
 
-TEST_F(LocalStoreFolderDeathTest, FolderThatMayOnlyBeReadIsUsable) { IN_A_NEW_PROCESS(use_read_only(folder)); }
+TEST_F(LocalStoreFolderDeathTest, FolderThatMayOnlyBeReadIsUsable) {
+  IN_A_NEW_PROCESS(use_read_only(folder));
+}
 
 void use_unreadable(const fs::path& folder) {
   LocalStore store(folder, "", kMuch);
@@ -138,8 +145,10 @@ void use_full_disk(const fs::path& folder) {
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{1000, 1000};  // a write beyond it fails as on a full disk, after some bytes
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  expect_error([&] { store.put(Kind::Entry, kName, incompressible(5000)); }, "cannot be written (File too large)");
-  expect_error([&] { store.put(Kind::Artifact, kOther, incompressible(5000)); }, "cannot be written (File too large)");
+  expect_error([&] { store.put(Kind::Entry, kName, incompressible(5000)); },
+               "cannot be written (File too large)");
+  expect_error([&] { store.put(Kind::Artifact, kOther, incompressible(5000)); },
+               "cannot be written (File too large)");
   EXPECT_EQ(store.get(Kind::Entry, kName).payload, "before");
   EXPECT_EQ(store.get(Kind::Artifact, kOther).state, State::Absent);
   EXPECT_EQ(test::files_below(folder).size(), 1u);

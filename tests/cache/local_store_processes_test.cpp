@@ -41,7 +41,9 @@ bool is_whole(const std::string& name, const std::string& payload, size_t larges
 
 size_t count_temporary(const fs::path& folder) {
   const auto files = test::files_below(folder);
-  return size_t(std::count_if(files.begin(), files.end(), [](const fs::path& file) { return file.filename().string().starts_with("temporary."); }));
+  return size_t(std::count_if(files.begin(), files.end(), [](const fs::path& file) {
+    return file.filename().string().starts_with("temporary.");
+  }));
 }
 
 /// The exit status of the child is what `work` returns, which counts what went wrong.
@@ -69,7 +71,8 @@ void expect_all_whole(const fs::path& folder) {
     for (const Kind kind : kKinds) {
       const Fetched fetched = store.get(kind, name_of(number));
       EXPECT_EQ(fetched.complaint, "");
-      EXPECT_TRUE(fetched.state == Fetched::State::Absent || is_whole(name_of(number), fetched.payload, 500'000));
+      EXPECT_TRUE(fetched.state == Fetched::State::Absent ||
+                  is_whole(name_of(number), fetched.payload, 500'000));
     }
   }
 }
@@ -98,7 +101,8 @@ void kill_writers(const fs::path& folder, unsigned times) {
   EXPECT_EQ(count_temporary(folder), 0u);
   EXPECT_EQ(store.verify().size(), 0u);
   EXPECT_GT(store.stats().bytes, 0u);
-  std::fprintf(stderr, "%u writers killed, %zu temporary files left behind and removed\n", times, left_behind);
+  std::fprintf(stderr, "%u writers killed, %zu temporary files left behind and removed\n", times,
+               left_behind);
 }
 
 TEST(LocalStoreProcessesDeathTest, KilledWritersLeaveNoHalfFiles) {
@@ -128,8 +132,10 @@ int use(const fs::path& folder, const Crowd& crowd, unsigned seed) {
     try {
       if (i % 25 == 24) store.gc();
       const Fetched fetched = store.get(kind, name);
-      errors += fetched.state == Fetched::State::Damaged || (fetched.state == Fetched::State::Found && !is_whole(name, fetched.payload, crowd.largest));
-      if (fetched.state == Fetched::State::Absent || random() % 2) store.put(kind, name, payload_of(name, kind == Kind::Artifact ? number : random(), crowd.largest));
+      errors += fetched.state == Fetched::State::Damaged ||
+                (fetched.state == Fetched::State::Found && !is_whole(name, fetched.payload, crowd.largest));
+      if (fetched.state == Fetched::State::Absent || random() % 2)
+        store.put(kind, name, payload_of(name, kind == Kind::Artifact ? number : random(), crowd.largest));
       if (store.get(kind, name).state != Fetched::State::Found) errors += crowd.max_bytes == kMuch;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s\n", error.what());
@@ -141,7 +147,8 @@ int use(const fs::path& folder, const Crowd& crowd, unsigned seed) {
 
 void use_together(const fs::path& folder, const Crowd& crowd) {
   std::vector<pid_t> processes;
-  for (unsigned i = 0; i < crowd.processes; ++i) processes.push_back(start([&, i] { return use(folder, crowd, i); }));
+  for (unsigned i = 0; i < crowd.processes; ++i)
+    processes.push_back(start([&, i] { return use(folder, crowd, i); }));
   for (const pid_t process : processes) {
     int status = 0;
     ASSERT_EQ(waitpid(process, &status, 0), process);
@@ -152,10 +159,14 @@ void use_together(const fs::path& folder, const Crowd& crowd) {
   EXPECT_EQ(store.verify().size(), 0u);
   const std::vector<StoredFile> files = store.list();
   const auto in_folder = test::files_below(folder);
-  EXPECT_EQ(size_t(std::count_if(in_folder.begin(), in_folder.end(), [](const fs::path& file) { return file.filename() != "lock"; })), files.size()) << "something else than whole files was left behind";
+  EXPECT_EQ(size_t(std::count_if(in_folder.begin(), in_folder.end(),
+                                 [](const fs::path& file) { return file.filename() != "lock"; })),
+            files.size())
+      << "something else than whole files was left behind";
   EXPECT_TRUE(crowd.max_bytes < kMuch || files.size() == 2 * crowd.names) << files.size() << " files";
   EXPECT_LE(store.stats().bytes, crowd.max_bytes);
-  for (const StoredFile& file : files) EXPECT_TRUE(is_whole(file.name, store.get(file.kind, file.name).payload, crowd.largest));
+  for (const StoredFile& file : files)
+    EXPECT_TRUE(is_whole(file.name, store.get(file.kind, file.name).payload, crowd.largest));
 }
 
 TEST(LocalStoreProcessesDeathTest, ManyShareOneFolder) {

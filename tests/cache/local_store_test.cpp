@@ -13,7 +13,9 @@
 namespace tandem::cache {
 namespace {
 
-void set_age(const fs::path& path, std::chrono::hours age) { fs::last_write_time(path, fs::file_time_type::clock::now() - age); }
+void set_age(const fs::path& path, std::chrono::hours age) {
+  fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+}
 
 TEST_F(LocalStoreTest, GivesBackWhatWasPut) {
   EXPECT_EQ(store.get(Kind::Entry, kName).state, State::Absent);
@@ -102,7 +104,9 @@ TEST_F(LocalStoreTest, FolderThatGoesAwayIsMadeAgain) {
 TEST_F(LocalStoreTest, ClearRemovesOnlyItsOwn) {
   store.put(Kind::Entry, kName, "one");
   store.put(Kind::Artifact, kName, "two");
-  for (const char* stranger : {"notes.txt", "entries/notes.txt", "entries/ab/notes.txt", "entries/ab/cd34", "other/ab/ab12"}) write_bytes(folder / stranger, "mine");
+  for (const char* stranger :
+       {"notes.txt", "entries/notes.txt", "entries/ab/notes.txt", "entries/ab/cd34", "other/ab/ab12"})
+    write_bytes(folder / stranger, "mine");
   EXPECT_EQ(store.clear(), 2u);
   EXPECT_EQ(store.stats().bytes, 0u);
   EXPECT_EQ(files_in_folder(), 5u);
@@ -113,7 +117,8 @@ TEST_F(LocalStoreTest, DamagedIsReportedOnceAndReplaced) {
     const fs::path path = kind == Kind::Entry ? entry(kName) : artifact(kName);
     store.put(kind, kName, "payload");
     const std::string whole = read_bytes(path);
-    for (const std::string& bytes : {std::string(), std::string("junk"), whole.substr(0, whole.size() / 2), whole + "x", std::string(whole).replace(50, 1, "~")}) {
+    for (const std::string& bytes : {std::string(), std::string("junk"), whole.substr(0, whole.size() / 2),
+                                     whole + "x", std::string(whole).replace(50, 1, "~")}) {
       write_bytes(path, bytes);
       ASSERT_EQ(store.verify().size(), 1u);
       EXPECT_EQ(store.verify()[0].name, kName);
@@ -246,7 +251,8 @@ TEST_F(LocalStoreTest, IsSafeBetweenThreads) {
         const std::string name = std::to_string(10 + random() % 10), payload = incompressible(1000) + name;
         shared.put(i % 2 ? Kind::Entry : Kind::Artifact, name, payload);
         const Fetched fetched = shared.get(Kind::Artifact, name);
-        errors += fetched.state == State::Damaged || (fetched.state == State::Found && fetched.payload != payload);
+        errors +=
+            fetched.state == State::Damaged || (fetched.state == State::Found && fetched.payload != payload);
       }
     });
   }

@@ -1,4 +1,5 @@
-/// With TANDEM_CACHE_LONG set, tests that grow with the number of their rounds do as many as docs/cache.md has figures of.
+/// With TANDEM_CACHE_LONG set, tests that grow with the number of their rounds do as many as docs/cache.md
+/// has figures of.
 #pragma once
 
 #include <cstdlib>

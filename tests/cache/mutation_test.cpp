@@ -1,5 +1,5 @@
-// Entries, graphs and joint graphs that were damaged at random: whatever is not refused is valid, and memory stays bounded.
-// TANDEM_CACHE_MUTATIONS says how many; each kind of bytes takes its share.
+// Entries, graphs and joint graphs that were damaged at random: whatever is not refused is valid, and memory
+// stays bounded. TANDEM_CACHE_MUTATIONS says how many; each kind of bytes takes its share.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -22,7 +22,8 @@ constexpr bool address_space_is_ours = false;  // the sanitizer takes terabytes 
 constexpr bool address_space_is_ours = true;
 #endif
 
-/// While it lives, the process may take this much more address space than it has, so that an allocation beyond that throws.
+/// While it lives, the process may take this much more address space than it has, so that an allocation
+/// beyond that throws.
 class MemoryLimit {
  public:
   explicit MemoryLimit(size_t bytes) {
@@ -49,7 +50,7 @@ struct Target {
   const char* name;
   std::string bytes;
   bool (*attack)(std::string_view bytes);
-  size_t share;                              ///< of a hundred
+  size_t share;  ///< of a hundred
 };
 
 std::vector<Target> targets() {
@@ -78,8 +79,10 @@ TEST(Mutation, whatever_is_accepted_is_valid) {
       }
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    std::printf("%s: %zu bytes, %zu mutations, %zu accepted, %.0f a second\n", target.name, target.bytes.size(), count, accepted, double(count) / seconds);
-    EXPECT_TRUE(count < 10000 || accepted > count / 1000) << "hardly any mutation gets far into " << target.name;
+    std::printf("%s: %zu bytes, %zu mutations, %zu accepted, %.0f a second\n", target.name,
+                target.bytes.size(), count, accepted, double(count) / seconds);
+    EXPECT_TRUE(count < 10000 || accepted > count / 1000)
+        << "hardly any mutation gets far into " << target.name;
   }
 }
 
@@ -90,10 +93,13 @@ TEST(Mutation, memory_stays_in_proportion_to_the_bytes) {
     c10::impl::GenericList items(c10::AnyType::get());
     for (size_t i = 0; i < count; ++i) items.push_back(item);
     Graph graph;
-    graph.set_outputs({call(graph, "aten::sum.dim_IntList", {graph.add_input(dense({2})), c10::IValue(items), c10::IValue(false), c10::IValue()}, dense({2}))});
+    graph.set_outputs({call(
+        graph, "aten::sum.dim_IntList",
+        {graph.add_input(dense({2})), c10::IValue(items), c10::IValue(false), c10::IValue()}, dense({2}))});
     return graph;
   };
-  std::vector<Graph> graphs = {many_of({}), many_of(1), many_of(""), many_of(number(true)), many_of(c10::impl::GenericList(c10::AnyType::get()))};
+  std::vector<Graph> graphs = {many_of({}), many_of(1), many_of(""), many_of(number(true)),
+                               many_of(c10::impl::GenericList(c10::AnyType::get()))};
   Graph& of_values = graphs.emplace_back();
   for (size_t i = 0; i < count; ++i) of_values.add_value(dense({}));
   Graph& of_nodes = graphs.emplace_back();

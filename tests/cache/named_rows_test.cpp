@@ -20,7 +20,10 @@ TORCH_LIBRARY_IMPL(tandem_rows, CPU, library) { library.impl("note", note); }
 TORCH_LIBRARY_IMPL(tandem_rows, Meta, library) { library.impl("note", note_shape); }
 at::Tensor call_note(const at::Tensor& x, int64_t tag) {
   at::AutoDispatchBelowAutograd below;
-  return c10::Dispatcher::singleton().findSchemaOrThrow("tandem_rows::note", "").typed<at::Tensor(const at::Tensor&, int64_t)>().call(x, tag);
+  return c10::Dispatcher::singleton()
+      .findSchemaOrThrow("tandem_rows::note", "")
+      .typed<at::Tensor(const at::Tensor&, int64_t)>()
+      .call(x, tag);
 }
 
 template <int number>
@@ -39,7 +42,9 @@ struct Counts {
   uint64_t hit, miss, bypass;
   bool operator==(const Counts&) const = default;
 };
-std::ostream& operator<<(std::ostream& out, const Counts& counts) { return out << counts.hit << " hits, " << counts.miss << " misses, " << counts.bypass << " bypasses"; }
+std::ostream& operator<<(std::ostream& out, const Counts& counts) {
+  return out << counts.hit << " hits, " << counts.miss << " misses, " << counts.bypass << " bypasses";
+}
 constexpr Counts hit{1, 0, 0}, miss{0, 1, 0}, bypass{0, 0, 1};
 
 /// What a process that trains the function counts; what it computes is right.
@@ -72,7 +77,9 @@ TEST_F(NamedRows, M12_M13_CustomFunctionsAreKeptByVersion) {
 struct Edited : torch::autograd::Function<Edited> {
   static inline double slope = 1;
   static at::Tensor forward(AutogradContext*, const at::Tensor& x) { return x.sin(); }
-  static torch::autograd::tensor_list backward(AutogradContext*, torch::autograd::tensor_list gradients) { return {gradients[0] * slope}; }
+  static torch::autograd::tensor_list backward(AutogradContext*, torch::autograd::tensor_list gradients) {
+    return {gradients[0] * slope};
+  }
 };
 
 TEST_F(NamedRows, M13_AChangedBodyWithItsOwnVersionMisses) {
@@ -94,7 +101,8 @@ TEST_F(NamedRows, M13_AChangedBodyWithItsOwnVersionMisses) {
 TEST_F(NamedRows, M13_OperatorsAndSizeArithmeticAreAlwaysCached) {
   const Callable fn = [](const Tensors& in) {
     const int64_t size = in[0].size(0);
-    return Tensors{in[0].repeat(2).narrow(0, size / 2, size - 1).reshape({-1, 1}).expand({-1, size + 1}) * double(in[0].numel())};
+    return Tensors{in[0].repeat(2).narrow(0, size / 2, size - 1).reshape({-1, 1}).expand({-1, size + 1}) *
+                   double(in[0].numel())};
   };
   EXPECT_EQ(trained(options(), fn), miss);
   EXPECT_EQ(trained(strict(), fn), hit);
@@ -173,7 +181,12 @@ TEST_F(NamedRows, M23_PassesAreKeptByVersion) {
   folder.share();
   IN_A_NEW_PROCESS({
     size_t runs = 0;
-    register_pass(Stage::Joint, Pass([&](Graph graph) { ++runs; return graph; }, "mine", "1"));
+    register_pass(Stage::Joint, Pass(
+                                    [&](Graph graph) {
+                                      ++runs;
+                                      return graph;
+                                    },
+                                    "mine", "1"));
     EXPECT_EQ(trained(options()), miss);
     EXPECT_EQ(runs, 1u);
     EXPECT_EQ(trained(options()), hit);
@@ -213,8 +226,10 @@ TEST_F(NamedRows, M15_WhatHasNoBytesIsFoundAfterCompilingAndNotSaved) {
     std::string reason;
   };
   for (const Way& way : {Way{[] { return std::nullopt; }, "backend stubborn has no artifacts"},
-                         Way{[]() -> std::vector<uint8_t> { throw Error("the kernel of mul is in no file"); }, "the kernel of mul is in no file"},
-                         Way{[]() -> std::vector<uint8_t> { throw std::runtime_error("out of ink"); }, "unexpected: out of ink"}}) {
+                         Way{[]() -> std::vector<uint8_t> { throw Error("the kernel of mul is in no file"); },
+                             "the kernel of mul is in no file"},
+                         Way{[]() -> std::vector<uint8_t> { throw std::runtime_error("out of ink"); },
+                             "unexpected: out of ink"}}) {
     backend->bytes = way.bytes;
     const Options stubborn = options({.backend = "stubborn"});
     testing::internal::CaptureStderr();
@@ -241,19 +256,27 @@ struct FromTheGraph final : Backend {
     Tensors run(Tensors&& inputs) override { return eager->run(std::move(inputs)); }
     std::optional<std::vector<uint8_t>> artifact() const override { return std::vector<uint8_t>{1}; }
   };
-  using Told = std::tuple<Stage, size_t, size_t, size_t, std::vector<size_t>, std::vector<size_t>, std::string>;
+  using Told =
+      std::tuple<Stage, size_t, size_t, size_t, std::vector<size_t>, std::vector<size_t>, std::string>;
   std::vector<Told> compiled, loaded;
 
   std::string name() const override { return "from the graph"; }
   std::string version() const override { return "1"; }
-  std::shared_ptr<Executable> make(const Graph& graph, const CompileContext& context, std::vector<Told>& told) {
-    told.emplace_back(context.stage, context.order, context.variant, context.first_tangent, context.static_inputs, context.donated_inputs, graph.hash());
+  std::shared_ptr<Executable> make(const Graph& graph, const CompileContext& context,
+                                   std::vector<Told>& told) {
+    told.emplace_back(context.stage, context.order, context.variant, context.first_tangent,
+                      context.static_inputs, context.donated_inputs, graph.hash());
     auto code = std::make_shared<Code>();
     code->eager = find_backend("eager")->compile(graph, context);
     return code;
   }
-  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override { return make(graph, context, compiled); }
-  std::shared_ptr<Executable> load(const std::vector<uint8_t>&, const Graph& graph, const CompileContext& context) override { return make(graph, context, loaded); }
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
+    return make(graph, context, compiled);
+  }
+  std::shared_ptr<Executable> load(const std::vector<uint8_t>&, const Graph& graph,
+                                   const CompileContext& context) override {
+    return make(graph, context, loaded);
+  }
 };
 
 TEST_F(NamedRows, CodeIsLoadedWithTheGraphAndTheContextThatItWasCompiledFor) {

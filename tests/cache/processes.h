@@ -53,17 +53,19 @@ struct Processes : testing::Test {
   ScratchFolder folder;
 };
 
-#define EXPECT_COUNTERS(hits, misses, saved)       \
-  do {                                             \
-    EXPECT_EQ(counter("cache_hit"), hits);         \
-    EXPECT_EQ(counter("cache_miss"), misses);      \
-    EXPECT_EQ(counter("cache_saved"), saved);      \
+#define EXPECT_COUNTERS(hits, misses, saved)  \
+  do {                                        \
+    EXPECT_EQ(counter("cache_hit"), hits);    \
+    EXPECT_EQ(counter("cache_miss"), misses); \
+    EXPECT_EQ(counter("cache_saved"), saved); \
   } while (false)
 
 /// A hit traces the program and does nothing else that a compile does.
 inline void expect_only_traced() {
   EXPECT_EQ(counter("trace"), 1u);
-  for (const char* work : {"joint_trace", "partition", "compile_forward", "compile_backward", "compile_inference", "compile_higher_order", "backward_variant"}) EXPECT_EQ(counter(work), 0u) << work;
+  for (const char* work : {"joint_trace", "partition", "compile_forward", "compile_backward",
+                           "compile_inference", "compile_higher_order", "backward_variant"})
+    EXPECT_EQ(counter(work), 0u) << work;
 }
 
 }  // namespace tandem::test

@@ -146,17 +146,21 @@ TEST(GraphBytes, keep_every_part_of_a_meta) {
     meta.neg = only == 2;
     graph.add_input(meta);
   }
-  for (int dtype = 0; dtype < int(at::ScalarType::Undefined); ++dtype) graph.add_input(dense({}, -1, at::ScalarType(dtype)));
+  for (int dtype = 0; dtype < int(at::ScalarType::Undefined); ++dtype)
+    graph.add_input(dense({}, -1, at::ScalarType(dtype)));
   expect_kept(graph);
 }
 
 TEST(GraphBytes, keep_numbers_to_the_bit) {
   const double infinity = std::numeric_limits<double>::infinity();
-  for (double value : {0.0, -0.0, 0.1, infinity, -infinity, std::nan(""), -std::nan("7"), std::numeric_limits<double>::denorm_min()}) {
+  for (double value : {0.0, -0.0, 0.1, infinity, -infinity, std::nan(""), -std::nan("7"),
+                       std::numeric_limits<double>::denorm_min()}) {
     expect_kept(with_number(value));
     expect_kept(with_number(c10::complex<double>(value, -1)));
   }
-  for (int64_t value : {int64_t(0), int64_t(-1), int64_t(63), int64_t(64), int64_t(-65), std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()}) expect_kept(with_number(value));
+  for (int64_t value : {int64_t(0), int64_t(-1), int64_t(63), int64_t(64), int64_t(-65),
+                        std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()})
+    expect_kept(with_number(value));
   for (bool value : {false, true}) expect_kept(with_number(value));
   expect_kept(with_number(at::Scalar(std::numeric_limits<uint64_t>::max())));
 }
@@ -175,14 +179,25 @@ TEST(GraphBytes, keep_lists_with_their_element_type) {
   keep("aten::sum.dim_IntList", {Operand(), IValue(std::vector<int64_t>{}), IValue(false), IValue()});
   Graph graph;
   const Value x = graph.add_input(dense({2, 2}));
-  Node node{op("aten::_foreach_add.ScalarList"), {std::vector<Value>{x}, IValue(c10::List<at::Scalar>({at::Scalar(1), at::Scalar(2.5)}))}, {std::vector<Value>{graph.add_value(dense({2, 2}))}}, {}, Phase::Forward, {}};
+  Node node{op("aten::_foreach_add.ScalarList"),
+            {std::vector<Value>{x}, IValue(c10::List<at::Scalar>({at::Scalar(1), at::Scalar(2.5)}))},
+            {std::vector<Value>{graph.add_value(dense({2, 2}))}},
+            {},
+            Phase::Forward,
+            {}};
   graph.add_node(std::move(node));
   expect_kept(graph);
   Graph masks;
   const Value g = masks.add_input(dense({2, 2}));
   std::vector<Operand> results;
   for (int i = 0; i < 3; ++i) results.push_back(masks.add_value(dense({2})));
-  masks.add_node(Node{op("aten::native_layer_norm_backward"), {g, g, IValue(std::vector<int64_t>{2}), g, g, Value{}, Value{}, IValue(c10::List<bool>({true, false, true}))}, results, {}, Phase::Forward, {}});
+  masks.add_node(Node{op("aten::native_layer_norm_backward"),
+                      {g, g, IValue(std::vector<int64_t>{2}), g, g, Value{}, Value{},
+                       IValue(c10::List<bool>({true, false, true}))},
+                      results,
+                      {},
+                      Phase::Forward,
+                      {}});
   expect_kept(masks);
 }
 
@@ -202,12 +217,20 @@ TEST(GraphBytes, keep_constant_tensors_with_their_geometry) {
 
 TEST(GraphBytes, refuse_to_keep_what_has_no_bytes) {
   Graph graph;
-  graph.set_outputs({call(graph, "aten::rand.generator", {c10::IValue(std::vector<int64_t>{2}), c10::IValue(at::globalContext().defaultGenerator(c10::kCPU)), c10::IValue(), c10::IValue(), c10::IValue(), c10::IValue()}, dense({2}))});
+  graph.set_outputs({call(
+      graph, "aten::rand.generator",
+      {c10::IValue(std::vector<int64_t>{2}), c10::IValue(at::globalContext().defaultGenerator(c10::kCPU)),
+       c10::IValue(), c10::IValue(), c10::IValue(), c10::IValue()},
+      dense({2}))});
   graph.nodes().back().location = "model.cpp:7";
-  EXPECT_EQ(complaint_of([&] { encode_graph(graph); }), "a call of aten::rand.generator at model.cpp:7 cannot be kept: an argument of type Generator has no stable bytes");
-  EXPECT_EQ(complaint_of([&] { encode_graph(with_data(at::ones({4, 4}).select(1, 0))); }), "a constant tensor has gaps between its elements; make it contiguous");
+  EXPECT_EQ(complaint_of([&] { encode_graph(graph); }),
+            "a call of aten::rand.generator at model.cpp:7 cannot be kept: an argument of type Generator has "
+            "no stable bytes");
+  EXPECT_EQ(complaint_of([&] { encode_graph(with_data(at::ones({4, 4}).select(1, 0))); }),
+            "a constant tensor has gaps between its elements; make it contiguous");
   StoredEntry entry = sample_entry();
-  for (const char* name : {"0", "../../etc/passwd", "ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789"}) {
+  for (const char* name :
+       {"0", "../../etc/passwd", "ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789"}) {
     entry.first.artifact = name;
     EXPECT_NE(complaint_of([&] { encode(entry); }).find("not named after a SHA-256"), std::string::npos);
   }
@@ -215,7 +238,8 @@ TEST(GraphBytes, refuse_to_keep_what_has_no_bytes) {
 
 TEST(Record, refuses_every_truncation_and_anything_behind_the_end) {
   const std::string bytes = encode(sample_entry());
-  for (size_t size = 0; size < bytes.size(); ++size) ASSERT_NE(complaint_of([&] { decode(bytes.substr(0, size)); }), "") << size;
+  for (size_t size = 0; size < bytes.size(); ++size)
+    ASSERT_NE(complaint_of([&] { decode(bytes.substr(0, size)); }), "") << size;
   EXPECT_NE(complaint_of([&] { decode(bytes + '\0'); }).find("behind the end"), std::string::npos);
 }
 
@@ -234,7 +258,10 @@ TEST(Record, refuses_positions_outside_of_what_they_point_into) {
       {"no value", [](StoredOrder& o) { o.halves.saved[0].id = 1000; }},
       {"returns 2 and saves", [](StoredOrder& o) { o.returned = 2; }},
       {"returns 18446744073709551615 and saves", [](StoredOrder& o) { o.returned = size_t(-1); }},
-      {"saves a value that is not there", [](StoredOrder& o) { o.halves.forward.set_outputs({o.halves.forward.outputs()[0], Value{}, Value{}, Value{}}); }},
+      {"saves a value that is not there",
+       [](StoredOrder& o) {
+         o.halves.forward.set_outputs({o.halves.forward.outputs()[0], Value{}, Value{}, Value{}});
+       }},
       {"than are saved and arrive", [](StoredOrder& o) { o.expected.tangents[0].reset(); }},
       {"no saved value 0", [](StoredOrder& o) { o.taken = {0}; }},
       {"no result 1", [](StoredOrder& o) { o.differentiable = {1}; }},
@@ -245,16 +272,21 @@ TEST(Record, refuses_positions_outside_of_what_they_point_into) {
       {"a result that is not there", [](StoredOrder& o) { o.backwards[0].gradients[1] = -2; }},
       {"a result that is not there", [](StoredOrder& o) { o.backwards[1].gradients[1] = 2; }},
       {"another number of inputs", [](StoredOrder& o) { o.backwards[0].gradients.push_back(-1); }},
-      {"other outputs or inputs than the forward", [](StoredOrder& o) { o.backwards[1].variant.wanted.push_back(true); }},
-      {"other outputs or inputs than the forward", [](StoredOrder& o) { o.backwards[1].variant.tangents.clear(); }},
+      {"other outputs or inputs than the forward",
+       [](StoredOrder& o) { o.backwards[1].variant.wanted.push_back(true); }},
+      {"other outputs or inputs than the forward",
+       [](StoredOrder& o) { o.backwards[1].variant.tangents.clear(); }},
       {"two backwards have the graph", [](StoredOrder& o) { o.backwards.push_back(o.backwards[0]); }},
       {"no saved value 3", [](StoredOrder& o) { o.above[0].taken[0] = 3; }},
       {"than it is given", [](StoredOrder& o) { o.above[0].taken.pop_back(); }},
       {"no result 2", [](StoredOrder& o) { o.above[0].differentiable[1] = 2; }},
       {"a result that is not there", [](StoredOrder& o) { o.above[0].gradients[0] = 2; }},
-      {"than the order below has", [](StoredOrder& o) { o.above[0].variant.tangents.push_back(std::nullopt); }},
+      {"than the order below has",
+       [](StoredOrder& o) { o.above[0].variant.tangents.push_back(std::nullopt); }},
   };
-  for (const Case& c : cases) EXPECT_NE(refusal(c.change).find(c.complaint), std::string::npos) << c.complaint << " / " << refusal(c.change);
+  for (const Case& c : cases)
+    EXPECT_NE(refusal(c.change).find(c.complaint), std::string::npos)
+        << c.complaint << " / " << refusal(c.change);
 }
 
 TEST(Record, refuses_a_result_with_a_history_that_is_not_there) {
@@ -297,23 +329,50 @@ TEST(GraphBytes, refuse_graphs_that_make_no_sense) {
     const std::string bytes = encode_graph(graph);
     return complaint_of([&] { decode_graph(bytes); });
   };
-  EXPECT_NE(refused([](Graph& g) { g.nodes()[0].arguments[0] = Value{1000}; }).find("there is no value"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { std::swap(g.nodes()[0], g.nodes()[1]); }).find("which nothing before it defines"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.nodes()[0].arguments.pop_back(); }).find("arguments, its schema has"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.nodes()[1].arguments[2] = c10::IValue("yes"); }).find("where the schema has bool"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.nodes()[1].arguments[3] = c10::IValue(1000); }).find("'dtype' of aten::sum.dim_IntList is 1000, which means nothing"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.meta(Value{3}).sizes = {-1, 2}; }).find("negative size"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.meta(Value{5}).sizes = {int64_t(1) << 40, int64_t(1) << 40}; }).find("larger than any memory"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.meta(Value{5}).offset = std::numeric_limits<int64_t>::max(); }).find("larger than any memory"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.meta(Value{5}).storage = std::numeric_limits<int32_t>::max(); }).find("no storage"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.meta(Value{5}).dtype = at::ScalarType::Undefined; }).find("no dtype"), std::string::npos);
-  EXPECT_NE(refused([](Graph& g) { g.meta(Value{5}).sizes.resize(65, 1); g.meta(Value{5}).strides.resize(65, 1); }).find("65 dimensions"), std::string::npos);
+  EXPECT_NE(refused([](Graph& g) { g.nodes()[0].arguments[0] = Value{1000}; }).find("there is no value"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) {
+              std::swap(g.nodes()[0], g.nodes()[1]);
+            }).find("which nothing before it defines"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) { g.nodes()[0].arguments.pop_back(); }).find("arguments, its schema has"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) {
+              g.nodes()[1].arguments[2] = c10::IValue("yes");
+            }).find("where the schema has bool"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) {
+              g.nodes()[1].arguments[3] = c10::IValue(1000);
+            }).find("'dtype' of aten::sum.dim_IntList is 1000, which means nothing"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) { g.meta(Value{3}).sizes = {-1, 2}; }).find("negative size"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) {
+              g.meta(Value{5}).sizes = {int64_t(1) << 40, int64_t(1) << 40};
+            }).find("larger than any memory"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) {
+              g.meta(Value{5}).offset = std::numeric_limits<int64_t>::max();
+            }).find("larger than any memory"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) {
+              g.meta(Value{5}).storage = std::numeric_limits<int32_t>::max();
+            }).find("no storage"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) { g.meta(Value{5}).dtype = at::ScalarType::Undefined; }).find("no dtype"),
+            std::string::npos);
+  EXPECT_NE(refused([](Graph& g) {
+              g.meta(Value{5}).sizes.resize(65, 1);
+              g.meta(Value{5}).strides.resize(65, 1);
+            }).find("65 dimensions"),
+            std::string::npos);
 }
 
 TEST(GraphBytes, refuse_an_operator_that_is_not_registered) {
   std::string bytes = encode_graph(small_graph());
   bytes.replace(bytes.find("aten::relu"), 10, "aten::rely");
-  EXPECT_NE(complaint_of([&] { decode_graph(bytes); }).find("there is no operator \"aten::rely\""), std::string::npos);
+  EXPECT_NE(complaint_of([&] { decode_graph(bytes); }).find("there is no operator \"aten::rely\""),
+            std::string::npos);
 }
 
 TEST(GraphBytes, refuse_counts_that_the_bytes_cannot_hold) {
@@ -322,14 +381,18 @@ TEST(GraphBytes, refuse_counts_that_the_bytes_cannot_hold) {
     for (size_t i = 0; i < before; ++i) writer.number(0);
     writer.number(uint64_t(1) << 60);
     const std::string bytes = writer.take();
-    EXPECT_NE(complaint_of([&] { decode_graph(bytes); }).find("too short for 1152921504606846976 items"), std::string::npos) << before;
+    EXPECT_NE(complaint_of([&] { decode_graph(bytes); }).find("too short for 1152921504606846976 items"),
+              std::string::npos)
+        << before;
   }
 }
 
 TEST(GraphBytes, refuse_lists_that_do_not_hold_what_they_say) {
   auto refused = [](const c10::IValue& list) {
     Graph graph;
-    graph.set_outputs({call(graph, "aten::sum.dim_IntList", {graph.add_input(dense({2})), list, c10::IValue(false), c10::IValue()}, dense({}))});
+    graph.set_outputs(
+        {call(graph, "aten::sum.dim_IntList",
+              {graph.add_input(dense({2})), list, c10::IValue(false), c10::IValue()}, dense({}))});
     const std::string bytes = encode_graph(graph);
     return complaint_of([&] { decode_graph(bytes); });
   };
@@ -363,6 +426,10 @@ TEST(GraphBytes, refuse_names_in_disorder) {
 }
 
 TEST(Record, refuses_tensors_that_cannot_be_where_no_call_reads_them) {
-  EXPECT_NE(refusal([](StoredOrder& o) { o.expected.tangents[0]->sizes = {-1, 2}; }).find("negative size"), std::string::npos);
-  EXPECT_NE(refusal([](StoredOrder& o) { o.halves.forward.meta(o.halves.forward.add_value({})).offset = -1; }).find("negative offset"), std::string::npos);
+  EXPECT_NE(refusal([](StoredOrder& o) { o.expected.tangents[0]->sizes = {-1, 2}; }).find("negative size"),
+            std::string::npos);
+  EXPECT_NE(refusal([](StoredOrder& o) {
+              o.halves.forward.meta(o.halves.forward.add_value({})).offset = -1;
+            }).find("negative offset"),
+            std::string::npos);
 }

@@ -28,7 +28,8 @@ class SilentPort {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     auto* where = reinterpret_cast<sockaddr*>(&address);
-    if (bind(socket_, where, size) != 0 || getsockname(socket_, where, &size) != 0 || (listens && listen(socket_, 16) != 0))
+    if (bind(socket_, where, size) != 0 || getsockname(socket_, where, &size) != 0 ||
+        (listens && listen(socket_, 16) != 0))
       throw std::runtime_error("no port on 127.0.0.1 is free");
     port_ = ntohs(address.sin_port);
   }
@@ -47,7 +48,7 @@ inline bool has_redis_server() { return system("command -v redis-server >/dev/nu
 
 struct RedisSettings {
   std::string password = {};
-  std::string memory = {};                   ///< as "1mb"; writes are refused beyond it
+  std::string memory = {};  ///< as "1mb"; writes are refused beyond it
 };
 
 /// Runs from here to the end of the scope, on a port of 127.0.0.1 that nobody else had, and keeps nothing.
@@ -66,7 +67,9 @@ class RedisServer {
   RedisServer(const RedisServer&) = delete;
 
   uint16_t port() const { return port_; }
-  std::string url(const std::string& before = {}, const std::string& after = {}) const { return "redis://" + before + "127.0.0.1:" + std::to_string(port_) + after; }
+  std::string url(const std::string& before = {}, const std::string& after = {}) const {
+    return "redis://" + before + "127.0.0.1:" + std::to_string(port_) + after;
+  }
 
   /// On the same port as before, when there was one.
   void start() {
@@ -74,7 +77,9 @@ class RedisServer {
       if (process_ == 0) launch();
       if (answers()) return;
       std::ifstream log(folder_ / "log");
-      if (waitpid(process_, nullptr, WNOHANG) != process_) throw std::runtime_error("redis-server does not answer: " + std::string(std::istreambuf_iterator<char>(log), {}));
+      if (waitpid(process_, nullptr, WNOHANG) != process_)
+        throw std::runtime_error("redis-server does not answer: " +
+                                 std::string(std::istreambuf_iterator<char>(log), {}));
       process_ = 0;
       if (!was_up_) port_ = 0;  // another process took the port meanwhile
     }
@@ -92,17 +97,37 @@ class RedisServer {
 
   /// As an administrator would, past the store.
   RedisReply ask(const RedisConnection::Command& command, uint32_t database = 0) {
-    RedisConnection connection({.host = "127.0.0.1", .port = port_, .user = {}, .password = settings_.password, .database = database}, size_t(1) << 30);
+    RedisConnection connection({.host = "127.0.0.1",
+                                .port = port_,
+                                .user = {},
+                                .password = settings_.password,
+                                .database = database},
+                               size_t(1) << 30);
     return connection.ask({command}, RedisConnection::Clock::now() + std::chrono::seconds(20)).front();
   }
 
  private:
   void launch() {
     if (port_ == 0) port_ = SilentPort(false).port();
-    std::vector<std::string> words = {"redis-server", "--port", std::to_string(port_), "--bind", "127.0.0.1", "-::1", "--dir", folder_.string(),
-                                      "--logfile", (folder_ / "log").string(), "--save", "", "--appendonly", "no", "--daemonize", "no"};
+    std::vector<std::string> words = {"redis-server",
+                                      "--port",
+                                      std::to_string(port_),
+                                      "--bind",
+                                      "127.0.0.1",
+                                      "-::1",
+                                      "--dir",
+                                      folder_.string(),
+                                      "--logfile",
+                                      (folder_ / "log").string(),
+                                      "--save",
+                                      "",
+                                      "--appendonly",
+                                      "no",
+                                      "--daemonize",
+                                      "no"};
     if (!settings_.password.empty()) words.insert(words.end(), {"--requirepass", settings_.password});
-    if (!settings_.memory.empty()) words.insert(words.end(), {"--maxmemory", settings_.memory, "--maxmemory-policy", "noeviction"});
+    if (!settings_.memory.empty())
+      words.insert(words.end(), {"--maxmemory", settings_.memory, "--maxmemory-policy", "noeviction"});
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

@@ -28,7 +28,9 @@ struct HandClock {
   void advance(std::chrono::milliseconds by) { *milliseconds += by.count(); }
   RemoteLimits limits() const {
     RemoteLimits limits = patient();
-    limits.now = [shared = milliseconds] { return RemoteLimits::Clock::time_point(std::chrono::milliseconds(*shared)); };
+    limits.now = [shared = milliseconds] {
+      return RemoteLimits::Clock::time_point(std::chrono::milliseconds(*shared));
+    };
     return limits;
   }
   RemoteLimits short_limits() const {

@@ -1,4 +1,5 @@
-// The remote cache when what its server says or holds cannot be used: it is refused, and every case is counted.
+// The remote cache when what its server says or holds cannot be used: it is refused, and every case is
+// counted.
 #include <algorithm>
 
 #include "cache/remote_fixture.h"
@@ -24,7 +25,8 @@ TEST_F(RemoteJunk, WrongPasswordIsSaidOnceAndNeverShown) {
   }
   {
     TalkingPort echo("-ERR unknown command `AUTH`, with args beginning with: `hidden`\r\n");
-    RemoteStore store("redis://:hidden@127.0.0.1:" + std::to_string(echo.port()), "tandem", "", HandClock().limits());
+    RemoteStore store("redis://:hidden@127.0.0.1:" + std::to_string(echo.port()), "tandem", "",
+                      HandClock().limits());
     EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent);
     EXPECT_EQ(store.stats().errors, 1u);
   }
@@ -49,8 +51,10 @@ TEST_F(RemoteJunk, JunkUnderTheKeyIsRefused) {
   std::string flipped = good;
   flipped[flipped.size() / 2] ^= 1;
   uint64_t errors = 0;
-  for (const std::string& junk : {std::string(), std::string("junk"), std::string(1 << 20, '\0'), flipped, good.substr(0, good.size() - 1), good + "x",
-                                  seal(Kind::Entry, other, "payload", ""), seal(Kind::Artifact, entry, "payload", "")}) {
+  for (const std::string& junk :
+       {std::string(), std::string("junk"), std::string(1 << 20, '\0'), flipped,
+        good.substr(0, good.size() - 1), good + "x", seal(Kind::Entry, other, "payload", ""),
+        seal(Kind::Artifact, entry, "payload", "")}) {
     ASSERT_EQ(server.ask({"SET", entry_key, junk}).kind, RedisReply::Kind::Done);
     const Fetched fetched = store.get(Kind::Entry, entry);
     EXPECT_EQ(fetched.state, State::Damaged);
@@ -70,7 +74,8 @@ TEST_F(RemoteJunk, JunkUnderTheKeyIsRefused) {
 
 TEST_F(RemoteJunk, WhatOthersSignedOrNobodyDidIsRefused) {
   RedisServer server;
-  RemoteStore ours(server.url(), "tandem", "our key", HandClock().limits()), theirs(server.url(), "tandem", "their key", HandClock().limits()),
+  RemoteStore ours(server.url(), "tandem", "our key", HandClock().limits()),
+      theirs(server.url(), "tandem", "their key", HandClock().limits()),
       unsigned_one(server.url(), "tandem", "", HandClock().limits());
   for (RemoteStore* stranger : {&theirs, &unsigned_one}) {
     stranger->put(Kind::Entry, entry, "strange");

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 /// A line to nowhere: its jobs never look at the connection.
 struct RemoteLineTest : testing::Test {
   RemoteLimits limits;
-  std::vector<int> order;                    // the thread's until `flush` returned
+  std::vector<int> order;  // the thread's until `flush` returned
 
   void SetUp() override {
 #ifndef TANDEM_HAVE_HIREDIS
@@ -23,7 +23,8 @@ struct RemoteLineTest : testing::Test {
   }
 
   std::shared_ptr<RemoteLine> line() {
-    return std::make_shared<RemoteLine>(parse_remote_url("redis://127.0.0.1:1"), limits, std::make_shared<std::atomic<bool>>(true));
+    return std::make_shared<RemoteLine>(parse_remote_url("redis://127.0.0.1:1"), limits,
+                                        std::make_shared<std::atomic<bool>>(true));
   }
   RemoteLine::Job note(int number, size_t bytes = 0) {
     return {[this, number](RedisConnection&) { order.push_back(number); }, [](const std::string&) {}, bytes};
@@ -38,7 +39,8 @@ struct Gate {
   std::promise<void> entered, released;
 
   RemoteLine::Job job() {
-    return {[this](RedisConnection&) { entered.set_value(), released.get_future().wait(); }, [](const std::string&) {}};
+    return {[this](RedisConnection&) { entered.set_value(), released.get_future().wait(); },
+            [](const std::string&) {}};
   }
 };
 
@@ -55,7 +57,8 @@ TEST_F(RemoteLineTest, LeavesSignalsToOtherThreads) {
   auto own = line();
   sigset_t blocked, ours;
   sigemptyset(&blocked);
-  own->post({[&](RedisConnection&) { pthread_sigmask(SIG_SETMASK, nullptr, &blocked); }, [](const std::string&) {}});
+  own->post({[&](RedisConnection&) { pthread_sigmask(SIG_SETMASK, nullptr, &blocked); },
+             [](const std::string&) {}});
   ASSERT_TRUE(own->flush(20s));
   for (int signal : {SIGPIPE, SIGINT, SIGALRM, SIGCHLD}) EXPECT_TRUE(sigismember(&blocked, signal)) << signal;
   pthread_sigmask(SIG_SETMASK, nullptr, &ours);

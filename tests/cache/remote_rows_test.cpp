@@ -31,7 +31,9 @@ struct RemoteRows : Processes {
     options.cache.remote = url;
     return options;
   }
-  static std::string values_on(cache::RedisServer& server) { return server.ask({"EVAL", "return tostring(redis.call('dbsize'))", "0"}).text; }
+  static std::string values_on(cache::RedisServer& server) {
+    return server.ask({"EVAL", "return tostring(redis.call('dbsize'))", "0"}).text;
+  }
   static void flush(const Options& options) { EXPECT_TRUE(cache::levels_for(options.cache)->flush(20s)); }
 };
 
@@ -114,7 +116,9 @@ TEST_F(RemoteRows, EntriesWithoutAllTheirCodeAreNotTaken) {
   const Options here = on("0", server.url());
   expect_right(here);
   flush(here);
-  server.ask({"EVAL", "for _, k in ipairs(redis.call('keys', '*:artifact:*')) do redis.call('del', k) end return '0'", "0"});
+  server.ask({"EVAL",
+              "for _, k in ipairs(redis.call('keys', '*:artifact:*')) do redis.call('del', k) end return '0'",
+              "0"});
   next_process();
   Options there = on("1", server.url());
   there.cache.strict = true;
@@ -129,7 +133,8 @@ TEST_F(RemoteRows, TroubleWithTheServerIsNoMatterOfStrictness) {
   const cache::TalkingPort babbling("$-7\r\nI am no Redis\r\n");
   auto url = [](uint16_t port) { return "redis://127.0.0.1:" + std::to_string(port); };
   size_t machine = 0;
-  for (const std::string& address : {url(closed.port()), url(silent.port()), url(babbling.port()), server.url("nobody:wrong@"), std::string("no address at all")}) {
+  for (const std::string& address : {url(closed.port()), url(silent.port()), url(babbling.port()),
+                                     server.url("nobody:wrong@"), std::string("no address at all")}) {
     SCOPED_TRACE(address);
     next_process();
     Options strict = on(std::to_string(machine++), address);
@@ -149,7 +154,8 @@ TEST_F(RemoteRows, JunkUnderTheRightNameIsRefused) {
   flush(here);
   const std::string name = "tandem:" + std::to_string(cache::format_version) + ":entry:" + key;
   size_t machine = 1;
-  for (const std::string& junk : {std::string("junk"), cache::seal(cache::Kind::Entry, key, "junk", ""), cache::seal(cache::Kind::Entry, key, std::string(1000, '\1'), "")}) {
+  for (const std::string& junk : {std::string("junk"), cache::seal(cache::Kind::Entry, key, "junk", ""),
+                                  cache::seal(cache::Kind::Entry, key, std::string(1000, '\1'), "")}) {
     server.ask({"SET", name, junk});
     next_process();
     Options strict = on(std::to_string(machine++), server.url());

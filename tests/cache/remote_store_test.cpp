@@ -78,7 +78,8 @@ TEST_F(Remote, GetsManyInOneGoAndTakesItsTimeOffThePatience) {
 
 TEST_F(Remote, KeepsNamespacesAndDatabasesApart) {
   RedisServer server;
-  RemoteStore here(server.url(), "here", "", patient()), there(server.url(), "there", "", patient()), third(server.url({}, "/3"), "here", "", patient());
+  RemoteStore here(server.url(), "here", "", patient()), there(server.url(), "there", "", patient()),
+      third(server.url({}, "/3"), "here", "", patient());
   here.put(Kind::Entry, entry, "here");
   third.put(Kind::Entry, entry, "third");
   ASSERT_TRUE(here.flush(20s) && third.flush(20s));
@@ -93,7 +94,8 @@ TEST_F(Remote, KeepsNamespacesAndDatabasesApart) {
 TEST_F(Remote, GivesPasswordAndUser) {
   RedisServer server({.password = "p@ss/word"});
   ASSERT_EQ(server.ask({"ACL", "SETUSER", "me", "on", ">mine", "~*", "+@all"}).kind, RedisReply::Kind::Done);
-  RemoteStore store(server.url(":p%40ss%2fword@"), "tandem", "", patient()), mine(server.url("me:mine@", "/2"), "tandem", "", patient());
+  RemoteStore store(server.url(":p%40ss%2fword@"), "tandem", "", patient()),
+      mine(server.url("me:mine@", "/2"), "tandem", "", patient());
   store.put(Kind::Entry, entry, "one");
   mine.put(Kind::Entry, entry, "two");
   ASSERT_TRUE(store.flush(20s) && mine.flush(20s));
@@ -130,7 +132,10 @@ TEST_F(Remote, ServesManyThreads) {
         const std::string name = std::to_string(t * 1000 + i);
         store.put(Kind::Artifact, name, "of " + name);
         Patience patience = store.patience();
-        const auto found = store.get_many({{Kind::Artifact, name}, {Kind::Artifact, std::to_string((t + 1) % 4 * 1000 + i)}, {Kind::Entry, "00"}}, patience);
+        const auto found = store.get_many({{Kind::Artifact, name},
+                                           {Kind::Artifact, std::to_string((t + 1) % 4 * 1000 + i)},
+                                           {Kind::Entry, "00"}},
+                                          patience);
         wrong += found[0].state == State::Found && found[0].payload != "of " + name;
         wrong += found[1].state == State::Damaged;
         wrong += found[2].state != State::Absent;
@@ -144,7 +149,9 @@ TEST_F(Remote, ServesManyThreads) {
   EXPECT_EQ(stats.stored, 400u);
   EXPECT_EQ(stats.hits + stats.misses, 1200u);
   EXPECT_EQ(stats.errors + stats.skipped + stats.dropped, 0u);
-  for (int t = 0; t < 4; ++t) EXPECT_EQ(store.get(Kind::Artifact, std::to_string(t * 1000 + 99)).payload, "of " + std::to_string(t * 1000 + 99));
+  for (int t = 0; t < 4; ++t)
+    EXPECT_EQ(store.get(Kind::Artifact, std::to_string(t * 1000 + 99)).payload,
+              "of " + std::to_string(t * 1000 + 99));
 }
 
 TEST_F(Remote, WorksOnInAChildMadeByFork) {
@@ -158,12 +165,14 @@ TEST_F(Remote, WorksOnInAChildMadeByFork) {
   EXPECT_EQ(store.get(Kind::Entry, entry).payload, "parent");
   std::vector<pid_t> children;
   for (int i = 0; i < 8; ++i) {
-    store.put(Kind::Artifact, other, noise(1 << 20));  // so that the writing thread is busy when the child is made
+    // so that the writing thread is busy when the child is made
+    store.put(Kind::Artifact, other, noise(1 << 20));
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);
       store.put(Kind::Entry, std::to_string(i), "child");
-      const bool good = store.flush(20s) && store.get(Kind::Entry, std::to_string(i)).payload == "child" && store.get(Kind::Entry, entry).payload == "parent";
+      const bool good = store.flush(20s) && store.get(Kind::Entry, std::to_string(i)).payload == "child" &&
+                        store.get(Kind::Entry, entry).payload == "parent";
       if (i % 2) store.~RemoteStore();
       _exit(good ? 0 : 1);
     }
@@ -184,7 +193,8 @@ TEST_F(Remote, WorksOnInAChildMadeByFork) {
 TEST_F(Remote, LetsAChildMadeByForkEndWithoutUsingIt) {
   RedisServer server;
   RemoteLimits limits = patient();
-  limits.farewell = 100s;  // longer than the child may live: it must not wait for threads that it does not have
+  // longer than the child may live: it must not wait for threads that it does not have
+  limits.farewell = 100s;
   RemoteStore store(server.url(), "tandem", "", limits);
   store.put(Kind::Entry, entry, "parent");
   ASSERT_TRUE(store.flush(20s));

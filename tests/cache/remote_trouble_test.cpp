@@ -1,4 +1,5 @@
-// The remote cache when its server is away, slow or full: whoever asks goes on, soon, and every case is counted.
+// The remote cache when its server is away, slow or full: whoever asks goes on, soon, and every case is
+// counted.
 #include <dlfcn.h>
 #include <netdb.h>
 #include <tandem/compiled.h>
@@ -14,7 +15,8 @@ std::atomic<bool> name_server_answers = false;
 
 }  // namespace
 
-// Stands before the one of the C library, so that there is a host whose name server takes as long as a test wants.
+// Stands before the one of the C library, so that there is a host whose name server takes as long as a test
+// wants.
 extern "C" int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
   static const auto next = reinterpret_cast<decltype(&getaddrinfo)>(dlsym(RTLD_NEXT, "getaddrinfo"));
   if (host && std::string_view(host) == unanswered_host) {
@@ -123,7 +125,8 @@ TEST_F(RemoteTrouble, FrozenServerCostsOneShortWait) {
   RemoteStore store(server.url(), "tandem", "", clock.short_limits());
   server.freeze();
   Patience patience = store.patience();
-  expect_soon([&] { EXPECT_EQ(store.get_many({{Kind::Entry, entry}}, patience).front().state, State::Absent); });
+  expect_soon(
+      [&] { EXPECT_EQ(store.get_many({{Kind::Entry, entry}}, patience).front().state, State::Absent); });
   EXPECT_LE(patience.left, 0ms);
   EXPECT_EQ(store.stats().errors, 1u);
   expect_soon([&] {
@@ -145,7 +148,9 @@ TEST_F(RemoteTrouble, FrozenServerCostsOneShortWait) {
 
   const uint64_t before = store.stats().errors;
   server.freeze();
-  expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent) << "over a connection that was good before"; });
+  expect_soon([&] {
+    EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent) << "over a connection that was good before";
+  });
   expect_soon([&] { store.get(Kind::Entry, entry); });
   EXPECT_EQ(store.stats().errors, before + 1);
 }
@@ -154,14 +159,16 @@ TEST_F(RemoteTrouble, FrozenServerCostsFourThreadsOneShortWaitEach) {
   RedisServer server;
   RemoteStore store(server.url(), "tandem", "", HandClock().short_limits());
   server.freeze();
-  expect_soon([&] {
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t)
-      threads.emplace_back([&] {
-        for (int i = 0; i < 100; ++i) EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent);
-      });
-    for (std::thread& thread : threads) thread.join();
-  }, 3s);
+  expect_soon(
+      [&] {
+        std::vector<std::thread> threads;
+        for (int t = 0; t < 4; ++t)
+          threads.emplace_back([&] {
+            for (int i = 0; i < 100; ++i) EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent);
+          });
+        for (std::thread& thread : threads) thread.join();
+      },
+      3s);
   const RemoteStats stats = store.stats();
   EXPECT_GE(stats.errors, 1u);
   EXPECT_LE(stats.errors, 4u);
@@ -171,14 +178,16 @@ TEST_F(RemoteTrouble, FrozenServerCostsFourThreadsOneShortWaitEach) {
 TEST_F(RemoteTrouble, FrozenServerHoldsUpNeitherPutsNorTheEnd) {
   RedisServer server;
   server.freeze();
-  expect_soon([&] {
-    RemoteStore store(server.url(), "tandem", "", HandClock().limits());
-    const std::string large = noise(1 << 16);
-    expect_soon([&] {
-      for (int i = 0; i < 100; ++i) store.put(Kind::Artifact, std::to_string(i), large);
-    });
-    EXPECT_FALSE(store.flush(10ms));
-  }, 3s);
+  expect_soon(
+      [&] {
+        RemoteStore store(server.url(), "tandem", "", HandClock().limits());
+        const std::string large = noise(1 << 16);
+        expect_soon([&] {
+          for (int i = 0; i < 100; ++i) store.put(Kind::Artifact, std::to_string(i), large);
+        });
+        EXPECT_FALSE(store.flush(10ms));
+      },
+      3s);
 }
 
 TEST_F(RemoteTrouble, ServerThatDiesWhileAValueIsWritten) {
@@ -226,30 +235,34 @@ TEST_F(RemoteTrouble, FullServerIsStillRead) {
 }
 
 TEST_F(RemoteTrouble, HostThatDoesNotResolve) {
-  expect_soon([] {
-    RemoteStore store("redis://no-such-host.invalid", "tandem", "", HandClock().short_limits());
-    expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
-    expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
-    EXPECT_EQ(store.stats().errors, 1u);
-    EXPECT_EQ(store.stats().skipped, 1u);
-    expect_soon([&] { store.put(Kind::Entry, entry, "x"); });
-  }, 5s);
+  expect_soon(
+      [] {
+        RemoteStore store("redis://no-such-host.invalid", "tandem", "", HandClock().short_limits());
+        expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
+        expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
+        EXPECT_EQ(store.stats().errors, 1u);
+        EXPECT_EQ(store.stats().skipped, 1u);
+        expect_soon([&] { store.put(Kind::Entry, entry, "x"); });
+      },
+      5s);
 }
 
 TEST_F(RemoteTrouble, NameServerThatNeverAnswers) {
   HandClock clock;
   RemoteLimits limits = clock.short_limits();
   limits.farewell = 10ms;
-  expect_soon([&] {
-    RemoteStore store("redis://" + std::string(unanswered_host), "tandem", "", limits);
-    for (uint64_t i = 1; i <= 3; ++i) {
-      expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
-      EXPECT_EQ(store.stats().errors, i);
-      expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
-      EXPECT_EQ(store.stats().skipped, i);
-      clock.advance(60s);
-    }
-  }, 5s);
+  expect_soon(
+      [&] {
+        RemoteStore store("redis://" + std::string(unanswered_host), "tandem", "", limits);
+        for (uint64_t i = 1; i <= 3; ++i) {
+          expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
+          EXPECT_EQ(store.stats().errors, i);
+          expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
+          EXPECT_EQ(store.stats().skipped, i);
+          clock.advance(60s);
+        }
+      },
+      5s);
   EXPECT_EQ(asked_name_server, 1) << "the program's own getaddrinfo was not the one in use";
   name_server_answers = true;
 }
@@ -260,7 +273,8 @@ TEST_F(RemoteTrouble, PortThatAcceptsAndNeverAnswers) {
   RemoteLimits limits = clock.short_limits();
   limits.write = 50ms;
   for (const char* login : {"", ":hidden@"}) {
-    RemoteStore store("redis://" + std::string(login) + "127.0.0.1:" + std::to_string(silent.port()), "tandem", "", limits);
+    RemoteStore store("redis://" + std::string(login) + "127.0.0.1:" + std::to_string(silent.port()),
+                      "tandem", "", limits);
     expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
     expect_soon([&] { EXPECT_EQ(store.get(Kind::Entry, entry).state, State::Absent); });
     store.put(Kind::Entry, entry, "x");

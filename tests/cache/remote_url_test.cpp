@@ -18,14 +18,18 @@ TEST(RemoteUrl, SaysHostPortUserPasswordAndDatabase) {
       {"redis://cache/", {"cache", 6379, "", "", 0}, "cache:6379"},
       {"redis://cache:1", {"cache", 1, "", "", 0}, "cache:1"},
       {"redis://10.0.0.7:65535/15", {"10.0.0.7", 65535, "", "", 15}, "10.0.0.7:65535"},
-      {"redis://build-cache.example_1.org/3", {"build-cache.example_1.org", 6379, "", "", 3}, "build-cache.example_1.org:6379"},
+      {"redis://build-cache.example_1.org/3",
+       {"build-cache.example_1.org", 6379, "", "", 3},
+       "build-cache.example_1.org:6379"},
       {"redis://me:secret@cache:7000/2", {"cache", 7000, "me", "secret", 2}, "cache:7000"},
       {"redis://:secret@cache", {"cache", 6379, "", "secret", 0}, "cache:6379"},
       {"redis://m%65:a%3Ab%40c%2f%25@cache", {"cache", 6379, "me", "a:b@c/%", 0}, "cache:6379"},
       {"redis://me:a:b@c/d?e#f@cache/1", {"cache", 6379, "me", "a:b@c/d?e#f", 1}, "cache:6379"},
       {"redis://[::1]", {"::1", 6379, "", "", 0}, "[::1]:6379"},
       {"redis://me:secret@[fe80::1:2]:7000/2", {"fe80::1:2", 7000, "me", "secret", 2}, "[fe80::1:2]:7000"},
-      {"redis://[::ffff:1.2.3.4]/2147483647", {"::ffff:1.2.3.4", 6379, "", "", 2147483647}, "[::ffff:1.2.3.4]:6379"},
+      {"redis://[::ffff:1.2.3.4]/2147483647",
+       {"::ffff:1.2.3.4", 6379, "", "", 2147483647},
+       "[::ffff:1.2.3.4]:6379"},
   };
   for (const Good& row : table) {
     SCOPED_TRACE(row.url);
@@ -41,7 +45,7 @@ TEST(RemoteUrl, SaysHostPortUserPasswordAndDatabase) {
 
 struct Bad {
   const char* url;
-  const char* part;                          ///< of the complaint
+  const char* part;  ///< of the complaint
 };
 
 // "hidden" stands for a password, in its place or in one where a slip of the pen would put it.

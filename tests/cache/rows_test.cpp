@@ -7,7 +7,9 @@ namespace {
 using Rows = Processes;
 
 const Callable wave = [](const Tensors& in) { return Tensors{in[0].sin() + in[1], in[1].matmul(in[1])}; };
-Tensors wave_inputs(bool requires_grad = false) { return {torch::rand({2, 2}).requires_grad_(requires_grad), torch::rand({2, 2})}; }
+Tensors wave_inputs(bool requires_grad = false) {
+  return {torch::rand({2, 2}).requires_grad_(requires_grad), torch::rand({2, 2})};
+}
 
 TEST_F(Rows, M1_WhatWasCompiledIsFoundByTheNextProcess) {
   for (bool requires_grad : {false, true}) {
@@ -54,7 +56,8 @@ TEST_F(Rows, M3_AnEntryWithoutItsCodeIsUnfitAndSavedAnew) {
       SCOPED_TRACE(file);
       std::filesystem::remove(file);
       next_process();
-      EXPECT_TRUE(contains(message<CacheError>([&] { Compiled(wave, strict())(inputs); }), "its code is not there"));
+      EXPECT_TRUE(
+          contains(message<CacheError>([&] { Compiled(wave, strict())(inputs); }), "its code is not there"));
       EXPECT_EQ(counter("cache_unfit"), 1u);
       next_process();
       expect_same(train(Compiled(wave, options()), inputs), train(wave, inputs));
@@ -67,11 +70,14 @@ TEST_F(Rows, M3_AnEntryWithoutItsCodeIsUnfitAndSavedAnew) {
   }
 }
 
-// A backward that was added to the entry is in it no longer, so that it cannot keep the rest from being found.
+// A backward that was added to the entry is in it no longer, so that it cannot keep the rest from being
+// found.
 TEST_F(Rows, M3_AVariantWithoutItsCodeIsNotCarriedOn) {
   const Callable fn = [](const Tensors& in) { return Tensors{in[0] * in[1]}; };
   const Tensors inputs{leaf({1, 2}), leaf({3, 4})};
-  auto grad = [&](const Compiled& f, const Tensors& of) { return torch::autograd::grad({f(inputs)[0].sum()}, of); };
+  auto grad = [&](const Compiled& f, const Tensors& of) {
+    return torch::autograd::grad({f(inputs)[0].sum()}, of);
+  };
   {
     const Compiled f(fn, options());
     grad(f, inputs);
@@ -154,7 +160,8 @@ void expect_unexpected_bypass(const Options& options, const std::string& reason)
   EXPECT_EQ(counter("cache_saved"), 0u);
   const Explanation found = Compiled(wave, options).explain(inputs);
   EXPECT_EQ(found.cache_state, "bypass");
-  EXPECT_TRUE(contains(found.bypass_reason, "unexpected: ") && contains(found.bypass_reason, reason)) << found.bypass_reason;
+  EXPECT_TRUE(contains(found.bypass_reason, "unexpected: ") && contains(found.bypass_reason, reason))
+      << found.bypass_reason;
   Options strict = options;
   strict.cache.strict = true;
   EXPECT_TRUE(contains(message<CacheError>([&] { train(Compiled(wave, strict), inputs); }), reason));

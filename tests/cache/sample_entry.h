@@ -13,7 +13,8 @@ namespace tandem::test {
 inline Joint sample_joint() {
   Joint joint;
   Graph& graph = joint.graph;
-  const Value x = graph.add_input(dense({2, 3}, 0), "x"), w = graph.add_input(dense({3, 2}, 1), "layer.weight");
+  const Value x = graph.add_input(dense({2, 3}, 0), "x"),
+              w = graph.add_input(dense({3, 2}, 1), "layer.weight");
   graph.meta(w).requires_grad = graph.meta(x).requires_grad = true;
   const Value product = call(graph, "aten::mm", {x, w}, dense({2, 2}, 2));
   graph.add_value(dense({7}, 40));
@@ -35,26 +36,50 @@ inline Joint sample_joint() {
   return joint;
 }
 
-/// Three inputs, calls with constants of every kind, constant tensors, a write, several results, a list of tensors, and an output that is not there.
+/// Three inputs, calls with constants of every kind, constant tensors, a write, several results, a list of
+/// tensors, and an output that is not there.
 inline Graph sample_of_constants() {
   Graph graph;
-  const Value x = graph.add_input(dense({2, 3}, 0), "x"), y = graph.add_input(dense({3, 2}, 1)), tangent = graph.add_input(dense({2, 2}, 2), "two words");
-  const Value table = graph.add_constant(dense({2, 2}, 3, at::kLong), at::tensor({1, 2, 3, 4}, at::kLong).view({2, 2}));
-  const Value mask = graph.add_constant(dense({2}, 4, at::kBool), at::tensor({1, 0}, at::kLong).to(at::kBool));
+  const Value x = graph.add_input(dense({2, 3}, 0), "x"), y = graph.add_input(dense({3, 2}, 1)),
+              tangent = graph.add_input(dense({2, 2}, 2), "two words");
+  const Value table =
+      graph.add_constant(dense({2, 2}, 3, at::kLong), at::tensor({1, 2, 3, 4}, at::kLong).view({2, 2}));
+  const Value mask =
+      graph.add_constant(dense({2}, 4, at::kBool), at::tensor({1, 0}, at::kLong).to(at::kBool));
   using c10::IValue;
   const Value twice = call(graph, "aten::mul.Tensor", {tangent, number(2.5)}, dense({2, 2}, 5));
-  const Value sum = call(graph, "aten::sum.dim_IntList", {twice, IValue(std::vector<int64_t>{0, 1}), IValue(true), IValue(int64_t(at::kDouble))}, dense({1, 1}, 6, at::kDouble));
-  const Value floor = call(graph, "aten::div.Tensor_mode", {sum, twice, IValue("floor")}, dense({2, 2}, 7, at::kDouble));
-  const Value fresh = call(graph, "aten::empty.memory_format",
-                           {IValue(std::vector<int64_t>{2, 2}), IValue(int64_t(at::kFloat)), IValue(int64_t(at::kStrided)), IValue(c10::Device(c10::kCPU)), IValue(false), IValue()},
-                           dense({2, 2}, 8));
+  const Value sum =
+      call(graph, "aten::sum.dim_IntList",
+           {twice, IValue(std::vector<int64_t>{0, 1}), IValue(true), IValue(int64_t(at::kDouble))},
+           dense({1, 1}, 6, at::kDouble));
+  const Value floor =
+      call(graph, "aten::div.Tensor_mode", {sum, twice, IValue("floor")}, dense({2, 2}, 7, at::kDouble));
+  const Value fresh =
+      call(graph, "aten::empty.memory_format",
+           {IValue(std::vector<int64_t>{2, 2}), IValue(int64_t(at::kFloat)), IValue(int64_t(at::kStrided)),
+            IValue(c10::Device(c10::kCPU)), IValue(false), IValue()},
+           dense({2, 2}, 8));
   const Value written = graph.add_value(dense({2, 2}, 8));
-  graph.add_node(Node{op("aten::add_.Tensor"), {fresh, twice, IValue(1)}, {written}, {{fresh, written}}, Phase::Backward, "model.cpp:20"});
-  const Value both = call(graph, "aten::cat", {std::vector<Value>{written, twice}, IValue(1)}, dense({2, 4}, 9));
-  const Value values = graph.add_value(dense({2, 1}, 10)), places = graph.add_value(dense({2, 1}, 11, at::kLong));
-  graph.add_node(Node{op("aten::topk"), {both, IValue(1), IValue(-1), IValue(true), IValue(true)}, {values, places}, {}, Phase::Forward, {}});
-  const Value taken = call(graph, "aten::index.Tensor", {x, std::vector<Value>{table, Value{}}}, dense({2, 2, 3}, 12));
-  const Value filled = call(graph, "aten::masked_fill.Scalar", {y, mask, IValue(c10::complex<double>(0.5, -2))}, dense({3, 2}, 13));
+  graph.add_node(Node{op("aten::add_.Tensor"),
+                      {fresh, twice, IValue(1)},
+                      {written},
+                      {{fresh, written}},
+                      Phase::Backward,
+                      "model.cpp:20"});
+  const Value both =
+      call(graph, "aten::cat", {std::vector<Value>{written, twice}, IValue(1)}, dense({2, 4}, 9));
+  const Value values = graph.add_value(dense({2, 1}, 10)),
+              places = graph.add_value(dense({2, 1}, 11, at::kLong));
+  graph.add_node(Node{op("aten::topk"),
+                      {both, IValue(1), IValue(-1), IValue(true), IValue(true)},
+                      {values, places},
+                      {},
+                      Phase::Forward,
+                      {}});
+  const Value taken =
+      call(graph, "aten::index.Tensor", {x, std::vector<Value>{table, Value{}}}, dense({2, 2, 3}, 12));
+  const Value filled = call(graph, "aten::masked_fill.Scalar",
+                            {y, mask, IValue(c10::complex<double>(0.5, -2))}, dense({3, 2}, 13));
   graph.set_outputs({floor, taken, Value{}, filled, values});
   return graph;
 }

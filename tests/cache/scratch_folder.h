@@ -15,7 +15,8 @@ class ScratchFolder {
  public:
   ScratchFolder() : inherited_(getenv(kVariable)) {
     // Tests of root's that become somebody else could not enter a TMPDIR of root's own.
-    const std::filesystem::path parent = geteuid() == 0 ? std::filesystem::path("/tmp") : std::filesystem::temp_directory_path();
+    const std::filesystem::path parent =
+        geteuid() == 0 ? std::filesystem::path("/tmp") : std::filesystem::temp_directory_path();
     std::string name = (parent / "tandem-cache-XXXXXX").string();
     path_ = inherited_ ? inherited_ : mkdtemp(name.data());
   }
@@ -25,7 +26,8 @@ class ScratchFolder {
     unsetenv(kVariable);
     std::error_code ignored;
     for (const std::filesystem::path& entry : tandem::test::below_folder(path_))
-      if (tandem::test::is_folder(entry)) std::filesystem::permissions(entry, std::filesystem::perms::owner_all, ignored);
+      if (tandem::test::is_folder(entry))
+        std::filesystem::permissions(entry, std::filesystem::perms::owner_all, ignored);
     tandem::test::remove_folder(path_);
   }
 

@@ -11,9 +11,12 @@ namespace {
 using SemanticRows = Processes;
 
 TEST_F(SemanticRows, A15_AGradientTakenInsideIsTheSameEveryTime) {
-  auto slope = [](const at::Tensor& of, const at::Tensor& x) { return torch::autograd::grad({of.sum()}, {x})[0]; };
-  const Callable functions[] = {[=](const Tensors& in) { return Tensors{in[0].exp(), slope(in[0].exp(), in[0])}; },
-                                [=](const Tensors& in) { return Tensors{slope(in[0], in[0])}; }};
+  auto slope = [](const at::Tensor& of, const at::Tensor& x) {
+    return torch::autograd::grad({of.sum()}, {x})[0];
+  };
+  const Callable functions[] = {
+      [=](const Tensors& in) { return Tensors{in[0].exp(), slope(in[0].exp(), in[0])}; },
+      [=](const Tensors& in) { return Tensors{slope(in[0], in[0])}; }};
   const Tensors inputs{leaf({1, 2})};
   for (const Callable& fn : functions)
     for (int process = 0; process < 2; ++process) {
@@ -36,7 +39,8 @@ TEST_F(SemanticRows, B16_ADetachedInputSharesMemoryFromTheCacheToo) {
       const at::Tensor x = leaf({1, 2}), a = requires_grad ? x * 1 : x.detach() * 1;
       const Tensors out = Compiled(fn, options())({a});
       EXPECT_TRUE(out[0].is_same(a));
-      EXPECT_TRUE(out[1].is_alias_of(a) && torch::equal(out[1], torch::tensor({2.f, 4.f})) && !out[1].requires_grad());
+      EXPECT_TRUE(out[1].is_alias_of(a) && torch::equal(out[1], torch::tensor({2.f, 4.f})) &&
+                  !out[1].requires_grad());
       EXPECT_EQ(out[0].requires_grad(), requires_grad);
       if (requires_grad) {
         EXPECT_TRUE(torch::equal(torch::autograd::grad({out[0].sum()}, {x})[0], torch::tensor({2.f, 2.f})));
@@ -54,8 +58,11 @@ Tensors with_seed(const Callable& fn, const Tensors& inputs, uint64_t seed) {
 }
 
 TEST_F(SemanticRows, I8_TheLiveGeneratorDrivesCodeFromTheCache) {
-  const Callable functions[] = {[](const Tensors& in) { return Tensors{torch::dropout(in[0].sin(), 0.5, true)}; },
-                                [](const Tensors& in) { return Tensors{at::scaled_dot_product_attention(in[0], in[0].sin(), in[0], {}, /*dropout_p=*/0.5)}; }};
+  const Callable functions[] = {
+      [](const Tensors& in) { return Tensors{torch::dropout(in[0].sin(), 0.5, true)}; },
+      [](const Tensors& in) {
+        return Tensors{at::scaled_dot_product_attention(in[0], in[0].sin(), in[0], {}, /*dropout_p=*/0.5)};
+      }};
   const Tensors inputs{torch::rand({1, 2, 8, 4}).requires_grad_()};
   for (const Callable& fn : functions) {
     next_process();
@@ -102,11 +109,14 @@ TEST_F(SemanticRows, K11_WrappersAreRebuiltAroundWhatComesFromTheCache) {
     for (int process = 0; process < 2; ++process) {
       next_process();
       const Pair pair{tensor(transposed).requires_grad_(), tensor(transposed).requires_grad_()};
-      const Sized in{pair, pair.a.sizes().vec(), pair.a.strides().vec()}, got = compile(fn, options())(in), want = fn(in);
+      const Sized in{pair, pair.a.sizes().vec(), pair.a.strides().vec()}, got = compile(fn, options())(in),
+                                                                          want = fn(in);
       EXPECT_EQ(got.sizes, (std::vector<int64_t>{4, 6}));
       EXPECT_EQ(got.strides, transposed ? (std::vector<int64_t>{1, 4}) : (std::vector<int64_t>{6, 1}));
       EXPECT_EQ(got.inner.a.strides(), pair.a.strides());
-      auto gradients = [&](const Sized& of) { return torch::autograd::grad({of.inner.a.sum(), of.inner.b.sum()}, {pair.a, pair.b}); };
+      auto gradients = [&](const Sized& of) {
+        return torch::autograd::grad({of.inner.a.sum(), of.inner.b.sum()}, {pair.a, pair.b});
+      };
       expect_same({got.inner.a, got.inner.b}, {want.inner.a, want.inner.b});
       expect_same(gradients(got), gradients(want));
       // The outputs have nothing in common, so each has a backward of its own, which joins the entry.

@@ -16,7 +16,8 @@ namespace tandem::cache {
 class TalkingPort {
  public:
   /// With a time in between, byte by byte.
-  explicit TalkingPort(std::string bytes, std::chrono::milliseconds between = {}) : bytes_(std::move(bytes)), between_(between), thread_([this] { serve(); }) {}
+  explicit TalkingPort(std::string bytes, std::chrono::milliseconds between = {})
+      : bytes_(std::move(bytes)), between_(between), thread_([this] { serve(); }) {}
   ~TalkingPort() {
     ending_ = true;
     thread_.join();
@@ -45,7 +46,9 @@ class TalkingPort {
       if (said < bytes_.size() && send(guest, bytes_.data() + said, step, MSG_NOSIGNAL) < 0) return;
       said += step;
       pollfd waiting{guest, POLLIN, 0};
-      if (poll(&waiting, 1, between_.count() ? int(between_.count()) : 10) > 0 && recv(guest, heard, sizeof heard, 0) <= 0) return;
+      if (poll(&waiting, 1, between_.count() ? int(between_.count()) : 10) > 0 &&
+          recv(guest, heard, sizeof heard, 0) <= 0)
+        return;
     }
   }
 

@@ -38,7 +38,9 @@ struct CliCache : Cli {
     return found;
   }
   /// A file of the cache, by its kind and name.
-  fs::path file(const std::string& kind, const std::string& name) const { return directory / kind / name.substr(0, 2) / name; }
+  fs::path file(const std::string& kind, const std::string& name) const {
+    return directory / kind / name.substr(0, 2) / name;
+  }
   static void damage(const fs::path& path) {
     std::string bytes = read_file(path);
     bytes[bytes.size() / 2] ^= 1;

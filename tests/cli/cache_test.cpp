@@ -47,15 +47,18 @@ TEST_F(CliCache, ShowPrintsOneEntry) {
   EXPECT_NE(line["contract"].get<std::string>().find("'x'"), std::string::npos) << line["contract"];
   EXPECT_NE(line["options"].get<std::string>().find("eager"), std::string::npos) << line["options"];
   EXPECT_EQ(line["artifacts"].size(), 2u);
-  for (const Json& artifact : line["artifacts"]) EXPECT_EQ(artifact["bytes"], fs::file_size(file("artifacts", artifact["name"])));
-  EXPECT_DOUBLE_EQ(line["saves_s"], line["trace_s"].get<double>() + line["compile_forward_s"].get<double>() + line["compile_backward_s"].get<double>());
+  for (const Json& artifact : line["artifacts"])
+    EXPECT_EQ(artifact["bytes"], fs::file_size(file("artifacts", artifact["name"])));
+  EXPECT_DOUBLE_EQ(line["saves_s"], line["trace_s"].get<double>() + line["compile_forward_s"].get<double>() +
+                                        line["compile_backward_s"].get<double>());
   EXPECT_FALSE(line.contains("graphs"));
   ASSERT_EQ(run({"cache", "show", key, "--graphs", "--json"}), 0) << errors();
   line = object();
   EXPECT_NE(line["graphs"]["forward"].get<std::string>().find("aten::tanh"), std::string::npos);
   EXPECT_NE(line["graphs"]["backward 0"].get<std::string>().find("aten::tanh_backward"), std::string::npos);
   ASSERT_EQ(run({"cache", "show", key, "--graphs"}), 0) << errors();
-  for (const char* part : {"trace: ", "aten::tanh_backward", "a hit saves"}) EXPECT_NE(output().find(part), std::string::npos) << part;
+  for (const char* part : {"trace: ", "aten::tanh_backward", "a hit saves"})
+    EXPECT_NE(output().find(part), std::string::npos) << part;
 }
 
 TEST_F(CliCache, ShowNeedsABeginningThatOneKeyHas) {

@@ -14,25 +14,34 @@ std::vector<std::string> keys(const Json& object) {
 
 TEST_F(Cli, HelpListsTheSubCommands) {
   EXPECT_EQ(run({"--help"}), 0);
-  for (const char* command : {"train", "bench", "explain", "doctor", "cache", "why", "fuzz"}) EXPECT_NE(output().find(std::string("\n  ") + command), std::string::npos) << output();
+  for (const char* command : {"train", "bench", "explain", "doctor", "cache", "why", "fuzz"})
+    EXPECT_NE(output().find(std::string("\n  ") + command), std::string::npos) << output();
 }
 
 TEST_F(Cli, NoSubCommandIsAnError) { EXPECT_NE(run({}), 0); }
 
 TEST_F(Cli, BenchPrintsOneObjectWithTheKeysOfTheApi) {
-  ASSERT_EQ(run({"bench", "--model", "mlp", "--backend", "eager", "--seconds", "0.2", "--threads", "1", "--json"}), 0) << errors();
+  ASSERT_EQ(
+      run({"bench", "--model", "mlp", "--backend", "eager", "--seconds", "0.2", "--threads", "1", "--json"}),
+      0)
+      << errors();
   const Json line = object();
-  EXPECT_EQ(keys(line), (std::vector<std::string>{"model", "device", "backend", "threads", "nodes", "eager_ms", "tandem_ms", "speedup", "max_error", "eager_first_s", "cold_s", "warm_s",
-                                                  "compile_s", "load_s", "saved_bytes", "eager_saved_bytes", "peak_bytes", "eager_peak_bytes"}));
+  EXPECT_EQ(keys(line), (std::vector<std::string>{
+                            "model", "device", "backend", "threads", "nodes", "eager_ms", "tandem_ms",
+                            "speedup", "max_error", "eager_first_s", "cold_s", "warm_s", "compile_s",
+                            "load_s", "saved_bytes", "eager_saved_bytes", "peak_bytes", "eager_peak_bytes"}));
   EXPECT_EQ(line["model"], "mlp");
   EXPECT_EQ(line["device"], "cpu");
   EXPECT_EQ(line["backend"], "eager");
   EXPECT_EQ(line["threads"], 1);
   EXPECT_EQ(line["max_error"], 0.0);
   EXPECT_TRUE(line["warm_s"].is_number() && line["load_s"].is_number() && line["load_s"] > 0);
-  for (const char* positive : {"nodes", "eager_ms", "tandem_ms", "speedup", "eager_first_s", "cold_s", "compile_s", "saved_bytes", "eager_saved_bytes", "peak_bytes", "eager_peak_bytes"})
+  for (const char* positive :
+       {"nodes", "eager_ms", "tandem_ms", "speedup", "eager_first_s", "cold_s", "compile_s", "saved_bytes",
+        "eager_saved_bytes", "peak_bytes", "eager_peak_bytes"})
     EXPECT_GT(line[positive].get<double>(), 0) << positive;
-  // 16 blocks of 256x256 weights, a bias and two vectors of the norm each: the gradients alone are live at a step's end.
+  // 16 blocks of 256x256 weights, a bias and two vectors of the norm each: the gradients alone are live at a
+  // step's end.
   EXPECT_GE(line["eager_peak_bytes"].get<int64_t>(), 16 * (256 * 256 + 3 * 256) * 4);
   EXPECT_LE(line["peak_bytes"], line["eager_peak_bytes"]);
   EXPECT_LE(line["saved_bytes"], line["eager_saved_bytes"]);
@@ -60,17 +69,22 @@ TEST_F(Cli, BenchNamesABackendThatDoesNotExist) {
 TEST_F(Cli, OverheadPrintsTheKeysOfTheApi) {
   ASSERT_EQ(run({"bench", "--overhead", "--threads", "1", "--json"}), 0) << errors();
   const Json line = object();
-  EXPECT_EQ(keys(line), (std::vector<std::string>{"eager_add_us", "record_adds", "eager_call_us", "call_us", "eager_call_backward_us", "call_backward_us"}));
+  EXPECT_EQ(keys(line), (std::vector<std::string>{"eager_add_us", "record_adds", "eager_call_us", "call_us",
+                                                  "eager_call_backward_us", "call_backward_us"}));
   for (auto& [name, value] : line.items()) EXPECT_GT(value.get<double>(), 0) << name;
 }
 
 TEST_F(Cli, WarmStartLoadsFromTheFolderAndFromABundle) {
   ASSERT_EQ(run({"bench", "--warm-start", "--layers", "1", "--threads", "1", "--json"}), 0) << errors();
   const Json line = object();
-  EXPECT_EQ(keys(line), (std::vector<std::string>{"compile_s", "compile_trace_s", "compile_state", "compile_work", "load_s", "load_trace_s", "load_state", "load_work", "bundle_load_s",
-                                                  "bundle_load_trace_s", "bundle_load_state", "bundle_load_work", "entry_bytes", "artifact_bytes", "bundle_bytes"}));
+  EXPECT_EQ(keys(line),
+            (std::vector<std::string>{"compile_s", "compile_trace_s", "compile_state", "compile_work",
+                                      "load_s", "load_trace_s", "load_state", "load_work", "bundle_load_s",
+                                      "bundle_load_trace_s", "bundle_load_state", "bundle_load_work",
+                                      "entry_bytes", "artifact_bytes", "bundle_bytes"}));
   EXPECT_EQ(line["compile_state"], "miss");
-  for (const char* kind : {"trace", "joint_trace", "partition", "compile_forward", "compile_backward"}) EXPECT_EQ(line["compile_work"][kind], 1) << kind;
+  for (const char* kind : {"trace", "joint_trace", "partition", "compile_forward", "compile_backward"})
+    EXPECT_EQ(line["compile_work"][kind], 1) << kind;
   for (const std::string prefix : {"load", "bundle_load"}) {
     EXPECT_EQ(line[prefix + "_state"], "hit") << prefix;
     EXPECT_EQ(line[prefix + "_work"], (Json{{"trace", 1}})) << prefix;
@@ -81,14 +95,16 @@ TEST_F(Cli, WarmStartLoadsFromTheFolderAndFromABundle) {
   EXPECT_GT(line["artifact_bytes"], 0);
   EXPECT_GE(line["bundle_bytes"], line["entry_bytes"].get<int64_t>() + line["artifact_bytes"].get<int64_t>());
   ASSERT_EQ(run({"bench", "--warm-start", "--layers", "1", "--threads", "1"}), 0) << errors();
-  for (const char* part : {"imported bundle", "its code"}) EXPECT_NE(output().find(part), std::string::npos) << output();
+  for (const char* part : {"imported bundle", "its code"})
+    EXPECT_NE(output().find(part), std::string::npos) << output();
 }
 
 TEST_F(Cli, DoctorSaysWhatIsThere) {
   ASSERT_EQ(run({"doctor", "--json"}), 0) << errors();
   const Json line = object();
   EXPECT_EQ(line["healthy"], true);
-  for (const char* name : {"tandem", "libtorch", "compiler", "cpu", "backends", "engine"}) EXPECT_TRUE(line[name].is_string()) << name;
+  for (const char* name : {"tandem", "libtorch", "compiler", "cpu", "backends", "engine"})
+    EXPECT_TRUE(line[name].is_string()) << name;
   EXPECT_NE(line["backends"].get<std::string>().find("eager"), std::string::npos);
   for (const auto& name : line["missing"]) EXPECT_TRUE(line[name.get<std::string>()].is_null()) << name;
 }
@@ -102,7 +118,8 @@ TEST_F(Cli, ExplainPrintsGraphsAndContractOfAScript) {
   ASSERT_EQ(run({"explain", file, "--input", "2x3:f32", "--json"}), 0) << errors();
   const Json line = object();
   EXPECT_NE(line["forward"].get<std::string>().find("aten::tanh"), std::string::npos) << line["forward"];
-  EXPECT_NE(line["backward"].get<std::string>().find("aten::tanh_backward"), std::string::npos) << line["backward"];
+  EXPECT_NE(line["backward"].get<std::string>().find("aten::tanh_backward"), std::string::npos)
+      << line["backward"];
   EXPECT_NE(line["contract"].get<std::string>().find("'x'"), std::string::npos) << line["contract"];
   ASSERT_EQ(run({"explain", file, "--input", "2x3"}), 0) << errors();
   EXPECT_NE(output().find("\nbackward\n"), std::string::npos) << output();
@@ -120,11 +137,13 @@ TEST_F(Cli, TrainDrawsTwoEqualCurves) {
   EXPECT_EQ(line["interrupted"], false);
   EXPECT_EQ(line["max_loss_difference"], 0.0);
   EXPECT_LT(line["last_loss"], line["first_loss"]);
-  const std::string svg = read_file(folder / "pictures" / "loss.svg"), png = read_file(folder / "pictures" / "loss.png");
+  const std::string svg = read_file(folder / "pictures" / "loss.svg"),
+                    png = read_file(folder / "pictures" / "loss.png");
   EXPECT_EQ(svg.substr(0, 4), "<svg");
   EXPECT_NE(svg.find("eager"), std::string::npos);
   size_t curves = 0;
-  for (size_t at = svg.find("<polyline"); at != std::string::npos; at = svg.find("<polyline", at + 1)) ++curves;
+  for (size_t at = svg.find("<polyline"); at != std::string::npos; at = svg.find("<polyline", at + 1))
+    ++curves;
   EXPECT_EQ(curves, 2u);
   EXPECT_EQ(png.substr(0, 4), "\x89PNG");
   EXPECT_NE(errors().find("step 3/3"), std::string::npos) << errors();

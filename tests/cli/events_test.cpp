@@ -31,7 +31,8 @@ struct CliEvents : CliCache {
     unsetenv("TANDEM_LOGS");
     std::string text;
     std::istringstream lines(errors());
-    for (std::string line; std::getline(lines, line);) text += line.substr(line.starts_with("[tandem ") ? line.find(']') + 1 : 0) + "\n";
+    for (std::string line; std::getline(lines, line);)
+      text += line.substr(line.starts_with("[tandem ") ? line.find(']') + 1 : 0) + "\n";
     return text;
   }
 };
@@ -100,14 +101,17 @@ TEST_F(CliEvents, ChromeTrace) {
     EXPECT_FALSE(one["args"].contains("components"));
     EXPECT_FALSE(one["args"].contains("text"));
   }
-  for (const char* name : {"compile (miss)", "trace", "differentiate", "compile forward", "backward", "saved"}) EXPECT_TRUE(names.contains(name)) << name;
+  for (const char* name :
+       {"compile (miss)", "trace", "differentiate", "compile forward", "backward", "saved"})
+    EXPECT_TRUE(names.contains(name)) << name;
   const std::string whole = read_file(file);
   std::ofstream(file, std::ios::app) << "{\"event\": \"half";
   EXPECT_EQ(run({"trace", file}), 0) << errors();
   std::ofstream(file, std::ios::app) << "\n";
   EXPECT_EQ(run({"trace", file}), 1);
   const auto lines = std::count(whole.begin(), whole.end(), '\n');
-  EXPECT_NE(errors().find("line " + std::to_string(lines + 1) + " is no event"), std::string::npos) << errors();
+  EXPECT_NE(errors().find("line " + std::to_string(lines + 1) + " is no event"), std::string::npos)
+      << errors();
 }
 
 /// What it has seen of each graph, and of the contract, by what they are.
@@ -124,7 +128,8 @@ TEST_F(CliEvents, GraphsAndContractAreSeenOfAHitAsOfAMiss) {
   compile();
   ASSERT_EQ(events("compile")[0]["state"], "hit");
   EXPECT_EQ(texts(events("graph")), missed);
-  for (const char* what : {"trace", "joint", "forward", "backward", "contract"}) EXPECT_TRUE(missed.contains(what)) << what;
+  for (const char* what : {"trace", "joint", "forward", "backward", "contract"})
+    EXPECT_TRUE(missed.contains(what)) << what;
   EXPECT_NE(missed.at("backward").find("aten::"), std::string::npos);
 }
 
@@ -138,7 +143,9 @@ TEST_F(CliEvents, AFolderOfDumps) {
   const auto seen = texts(events("graph"));
   ASSERT_EQ(dumped.size(), seen.size());
   for (const auto& [what, text] : seen) {
-    const auto same = std::find_if(dumped.begin(), dumped.end(), [&, what = what](const auto& one) { return one.first.ends_with(".signature-0." + what + ".txt"); });
+    const auto same = std::find_if(dumped.begin(), dumped.end(), [&, what = what](const auto& one) {
+      return one.first.ends_with(".signature-0." + what + ".txt");
+    });
     ASSERT_NE(same, dumped.end()) << what;
     EXPECT_EQ(same->second, text);
   }
@@ -170,12 +177,14 @@ TEST_F(CliEvents, NothingOfWhatTensorsHoldIsInIt) {
   script.save(folder / "script.pt");
   compile();
   EXPECT_NE(read_file(file).find("aten::tanh"), std::string::npos);
-  for (const char* number : {"123456", "654321"}) EXPECT_EQ(read_file(file).find(number), std::string::npos) << number;
+  for (const char* number : {"123456", "654321"})
+    EXPECT_EQ(read_file(file).find(number), std::string::npos) << number;
 }
 
 TEST_F(CliEvents, GraphsAndContractArePrintedOfAHitAsOfAMiss) {
   const std::string topics = "joint,graphs,contract", miss = logged(topics), hit = logged(topics);
-  for (const char* part : {"contract:", "joint:", "graphs:  forward", "graphs:  backward"}) EXPECT_NE(miss.find(part), std::string::npos) << part;
+  for (const char* part : {"contract:", "joint:", "graphs:  forward", "graphs:  backward"})
+    EXPECT_NE(miss.find(part), std::string::npos) << part;
   EXPECT_EQ(hit, miss);
   EXPECT_EQ(events("compile")[1]["state"], "hit");
 }

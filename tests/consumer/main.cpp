@@ -1,4 +1,5 @@
-// Trains one step eagerly and one compiled; succeeds when loss, gradient and the new weights are equal bit for bit, and an error says where it comes from.
+// Trains one step eagerly and one compiled; succeeds when loss, gradient and the new weights are equal bit
+// for bit, and an error says where it comes from.
 #include <ATen/ATen.h>
 #include <tandem/tandem.h>
 
@@ -29,9 +30,13 @@ int main() {
   compiled_loss.backward();
   for (at::Tensor* weight : {&eager, &compiled}) weight->data().sub_(weight->grad(), 0.1);
 
-  bool equal = at::equal(eager_loss, compiled_loss) && at::equal(eager.grad(), compiled.grad()) && at::equal(eager, compiled) && !at::equal(compiled, start);
+  bool equal = at::equal(eager_loss, compiled_loss) && at::equal(eager.grad(), compiled.grad()) &&
+               at::equal(eager, compiled) && !at::equal(compiled, start);
   bool was_compiled = tandem::counters().at("compile_backward") == 1;
-  std::printf("loss %.6f, %s\n", compiled_loss.item<double>(), !equal ? "differs from eager" : was_compiled ? "equal to eager" : "not compiled");
+  std::printf("loss %.6f, %s\n", compiled_loss.item<double>(),
+              !equal         ? "differs from eager"
+              : was_compiled ? "equal to eager"
+                             : "not compiled");
   const bool named = names_the_function();
   if (!named) std::printf("an error does not name the function that it comes from\n");
   return equal && was_compiled && named ? 0 : 1;

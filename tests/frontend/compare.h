@@ -6,6 +6,8 @@
 namespace tandem::test {
 
 /// The gradients of the sum of `loss` with respect to `leaves`.
-inline Tensors gradients(const at::Tensor& loss, const Tensors& leaves) { return torch::autograd::grad({loss.sum()}, leaves); }
+inline Tensors gradients(const at::Tensor& loss, const Tensors& leaves) {
+  return torch::autograd::grad({loss.sum()}, leaves);
+}
 
 }  // namespace tandem::test

@@ -14,7 +14,8 @@ at::Tensor leaf(at::IntArrayRef sizes) { return torch::randn(sizes).requires_gra
 at::Tensor product(const at::Tensor& a, at::Tensor b) { return (a * b).tanh(); }
 
 TEST(CompileFunction, AFunctionOfAListGivesCompiled) {
-  Compiled fast = compile([](const Tensors& in) { return Tensors{(in[0] * in[1]).tanh()}; }, {.name = "product"});
+  Compiled fast =
+      compile([](const Tensors& in) { return Tensors{(in[0] * in[1]).tanh()}; }, {.name = "product"});
   at::Tensor a = leaf({3}), b = leaf({3});
   at::Tensor got = fast({a, b})[0], want = product(a, b);
   EXPECT_TRUE(same_tensor(got, want));
@@ -43,7 +44,9 @@ TEST(CompileFunction, ExplainCompilesWithoutRunning) {
 
 TEST(CompileFunction, ResultsOfEveryShapeComeBack) {
   at::Tensor a = leaf({2}), b = leaf({2});
-  auto tuple = compile([](at::Tensor x, at::Tensor y) { return std::make_tuple(x + y, Tensors{x, x * y}, std::optional<at::Tensor>(), 3, std::string("mean")); });
+  auto tuple = compile([](at::Tensor x, at::Tensor y) {
+    return std::make_tuple(x + y, Tensors{x, x * y}, std::optional<at::Tensor>(), 3, std::string("mean"));
+  });
   for (int round = 0; round < 2; ++round) {
     auto [sum, list, none, number, text] = tuple(a, b);
     EXPECT_TRUE(same_tensor(sum, a + b));
@@ -57,7 +60,8 @@ TEST(CompileFunction, ResultsOfEveryShapeComeBack) {
   auto list = compile([](at::Tensor x) { return x.unbind(); });
   EXPECT_EQ(list(leaf({2, 3})).size(), 2u);
   EXPECT_EQ(list(leaf({4, 3})).size(), 4u);
-  auto dict = compile([](at::Tensor x) { return std::map<std::string, at::Tensor>{{"twice", x * 2}, {"none", {}}}; });
+  auto dict =
+      compile([](at::Tensor x) { return std::map<std::string, at::Tensor>{{"twice", x * 2}, {"none", {}}}; });
   EXPECT_TRUE(same_tensor(dict(a).at("twice"), a * 2));
   EXPECT_FALSE(dict(a).at("none").defined());
 }
@@ -75,7 +79,8 @@ TEST(CompileFunction, NestedArgumentsArePutTogetherAgain) {
   auto original = [](const Batch& batch) {
     at::Tensor sum = torch::zeros({});
     for (const auto& [name, items] : batch)
-      for (const auto& [x, weight] : items) sum = sum + (weight ? x * *weight : x).sum() * static_cast<double>(name.size());
+      for (const auto& [x, weight] : items)
+        sum = sum + (weight ? x * *weight : x).sum() * static_cast<double>(name.size());
     return sum;
   };
   auto fast = compile(original);
@@ -129,7 +134,8 @@ TEST(CompileFunction, UndefinedTensorsArePassedOnAsNone) {
 
 TEST(CompileFunction, FunctionsThatCannotBeCopiedWork) {
   auto typed = compile([owned = std::make_unique<double>(2.0)](at::Tensor x) { return x * *owned; });
-  auto listed = compile([owned = std::make_unique<double>(2.0)](const Tensors& in) { return Tensors{in[0] * *owned}; });
+  auto listed =
+      compile([owned = std::make_unique<double>(2.0)](const Tensors& in) { return Tensors{in[0] * *owned}; });
   at::Tensor x = torch::ones(2);
   EXPECT_TRUE(same_tensor(typed(x), x * 2));
   EXPECT_TRUE(same_tensor(listed({x})[0], x * 2));
@@ -186,21 +192,26 @@ TEST(CompileFunction, AnUntraceableCallIsNamedWithItsPlaceInTheProgram) {
 #ifdef TANDEM_HAVE_LIBDW
   EXPECT_NE(sentence.find("function_test.cpp:"), sentence.npos) << sentence;
 #else
-  if (!HasFailure()) GTEST_SKIP() << "built without libdw: the name was checked, the place in the source was not";
+  if (!HasFailure())
+    GTEST_SKIP() << "built without libdw: the name was checked, the place in the source was not";
 #endif
 }
 
 TEST(CompileFunction, OneOfNothingSaysSoWhenItIsCalled) {
   CompiledFunction<at::Tensor(const at::Tensor&)> fast;
-  EXPECT_NE(test::message<Error>([&] { fast(torch::ones(2)); }).find("nothing was compiled"), std::string::npos);
+  EXPECT_NE(test::message<Error>([&] { fast(torch::ones(2)); }).find("nothing was compiled"),
+            std::string::npos);
   fast = compile([](const at::Tensor& x) { return x.sin(); });
   EXPECT_TRUE(same_tensor(fast(torch::ones(2)), torch::ones(2).sin()));
 
   Compiled of_lists;
-  EXPECT_NE(test::message<Error>([&] { of_lists({torch::ones(2)}); }).find("nothing was compiled"), std::string::npos);
-  EXPECT_NE(test::message<Error>([&] { of_lists.explain({torch::ones(2)}); }).find("nothing was compiled"), std::string::npos);
+  EXPECT_NE(test::message<Error>([&] { of_lists({torch::ones(2)}); }).find("nothing was compiled"),
+            std::string::npos);
+  EXPECT_NE(test::message<Error>([&] { of_lists.explain({torch::ones(2)}); }).find("nothing was compiled"),
+            std::string::npos);
   CompiledScript script;
-  EXPECT_NE(test::message<Error>([&] { script(torch::ones(2)); }).find("nothing was compiled"), std::string::npos);
+  EXPECT_NE(test::message<Error>([&] { script(torch::ones(2)); }).find("nothing was compiled"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ struct GateImpl : torch::nn::Module {
     linear = register_module("linear", torch::nn::Linear(4, 4));
     dropout = register_module("dropout", torch::nn::Dropout(0.5));
   }
-  at::Tensor forward(const at::Tensor& x, double scale = 1.0, std::optional<at::Tensor> mask = std::nullopt, const std::string& kind = "relu") {
+  at::Tensor forward(const at::Tensor& x, double scale = 1.0, std::optional<at::Tensor> mask = std::nullopt,
+                     const std::string& kind = "relu") {
     at::Tensor y = dropout(linear(x)) * scale;
     if (mask) y = y * *mask;
     return kind == "relu" ? y.relu() : y.tanh();
@@ -29,7 +30,8 @@ TEST(CompileModule, HoldersAndSharedPointersAreCalledLikeTheModule) {
   at::Tensor x = torch::randn({2, 3}).requires_grad_();
   for (const at::Tensor& got : {held(x), shared(x)}) {
     EXPECT_TRUE(same_tensor(got, linear(x)));
-    test::expect_same(gradients(got, {x, linear->weight, linear->bias}), gradients(linear(x), {x, linear->weight, linear->bias}));
+    test::expect_same(gradients(got, {x, linear->weight, linear->bias}),
+                      gradients(linear(x), {x, linear->weight, linear->bias}));
   }
 }
 
@@ -43,7 +45,8 @@ TEST(CompileModule, TrailingArgumentsMayBeLeftOut) {
   EXPECT_TRUE(same_tensor(fast(x, 2), gate(x, 2)));
   EXPECT_TRUE(same_tensor(fast(x, 2.0, mask), gate(x, 2.0, mask)));
   EXPECT_TRUE(same_tensor(fast(x, 2.0, std::nullopt, "tanh"), gate(x, 2.0, std::nullopt, "tanh")));
-  EXPECT_TRUE(same_tensor(fast(x, 3.0, std::optional(mask), std::string("tanh")), gate(x, 3.0, std::optional(mask), "tanh")));
+  EXPECT_TRUE(same_tensor(fast(x, 3.0, std::optional(mask), std::string("tanh")),
+                          gate(x, 3.0, std::optional(mask), "tanh")));
 }
 
 TEST(CompileModule, EvalAndTrainAreNoticed) {
@@ -74,7 +77,10 @@ TEST(CompileModule, TrainsWithItsOwnersOptimiser) {
     optimiser.step();
     return loss;
   };
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(same_tensor(step(fast, optimizer), step([&](at::Tensor in) { return reference->forward(in); }, eager_optimizer))) << i;
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(same_tensor(step(fast, optimizer),
+                            step([&](at::Tensor in) { return reference->forward(in); }, eager_optimizer)))
+        << i;
   test::expect_same(copy->parameters(), reference->parameters());
 }
 
@@ -142,7 +148,8 @@ TEST(CompileModule, ForwardIsTheCall) {
 TEST(CompileModule, OneOfNothingSaysSoWhenItIsCalled) {
   CompiledModule<GateImpl> fast;
   EXPECT_EQ(fast.get(), nullptr);
-  EXPECT_NE(test::message<Error>([&] { fast(torch::ones({2, 4})); }).find("nothing was compiled"), std::string::npos);
+  EXPECT_NE(test::message<Error>([&] { fast(torch::ones({2, 4})); }).find("nothing was compiled"),
+            std::string::npos);
   Gate gate;
   gate->eval();
   fast = compile(gate);
@@ -153,7 +160,8 @@ template <class F, class... Args>
 concept CanCall = requires(F f, Args... args) { f(args...); };
 static_assert(CanCall<CompiledModule<GateImpl>, at::Tensor>);
 static_assert(!CanCall<CompiledModule<GateImpl>>, "forward needs a tensor");
-static_assert(!CanCall<CompiledModule<GateImpl>, at::Tensor, double, at::Tensor, std::string, int>, "forward takes four arguments");
+static_assert(!CanCall<CompiledModule<GateImpl>, at::Tensor, double, at::Tensor, std::string, int>,
+              "forward takes four arguments");
 static_assert(!CanCall<CompiledModule<GateImpl>, std::string>, "forward needs a tensor");
 
 }  // namespace

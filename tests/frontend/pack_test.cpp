@@ -41,7 +41,9 @@ TEST(Pack, NumbersStringsAndEnumsComeBack) {
 }
 
 TEST(Pack, ContainersNestToAnyDepth) {
-  using Nested = std::map<std::string, std::vector<std::tuple<int, std::optional<std::pair<std::string, std::array<double, 2>>>>>>;
+  using Nested =
+      std::map<std::string,
+               std::vector<std::tuple<int, std::optional<std::pair<std::string, std::array<double, 2>>>>>>;
   Nested value{{"a", {{1, std::nullopt}, {2, {{"x", {0.5, 1.5}}}}}}, {"b", {}}};
   EXPECT_EQ(through(value), value);
   EXPECT_EQ(through(std::vector<bool>{true, false, true}), (std::vector<bool>{true, false, true}));
@@ -53,7 +55,8 @@ TEST(Pack, TensorsAreListedInOrderAndNamedByTheirPlace) {
   Writer writer;
   writer.names = &names;
   writer.path = "batch";
-  writer.write(std::make_tuple(a, std::map<std::string, std::vector<at::Tensor>>{{"left", {b}}, {"right", {c}}}));
+  writer.write(
+      std::make_tuple(a, std::map<std::string, std::vector<at::Tensor>>{{"left", {b}}, {"right", {c}}}));
   ASSERT_EQ(writer.tensors.size(), 3u);
   EXPECT_TRUE(writer.tensors[0].is_same(a) && writer.tensors[1].is_same(b) && writer.tensors[2].is_same(c));
   EXPECT_EQ(names, (std::vector<std::string>{"batch[0]", "batch[1].left[0]", "batch[1].right[0]"}));
@@ -68,7 +71,8 @@ TEST(Pack, DifferentStructuresDifferInTheRest) {
   EXPECT_NE(rest_of(std::vector{t}), rest_of(std::vector{t, t}));
   EXPECT_NE(rest_of(std::optional(t)), rest_of(std::optional<at::Tensor>()));
   EXPECT_NE(rest_of(std::vector<std::string>{"ab", "c"}), rest_of(std::vector<std::string>{"a", "bc"}));
-  EXPECT_NE(rest_of(std::map<std::string, at::Tensor>{{"a", t}}), rest_of(std::map<std::string, at::Tensor>{{"b", t}}));
+  EXPECT_NE(rest_of(std::map<std::string, at::Tensor>{{"a", t}}),
+            rest_of(std::map<std::string, at::Tensor>{{"b", t}}));
 }
 
 TEST(Pack, OrderedDictKeepsItsOrder) {

@@ -27,7 +27,9 @@ struct Nested {
   Scaled scaled;
   std::string kind;
 };
-inline Nested operator*(const Nested& x, const Nested& y) { return {x.inner * y.inner, {x.scaled.value * y.scaled.value * x.scaled.scale, x.scaled.scale}, x.kind}; }
+inline Nested operator*(const Nested& x, const Nested& y) {
+  return {x.inner * y.inner, {x.scaled.value * y.scaled.value * x.scaled.scale, x.scaled.scale}, x.kind};
+}
 
 /// Rows of different lengths behind each other; lengths or offsets may be missing.
 struct Jagged {
@@ -35,7 +37,8 @@ struct Jagged {
   std::optional<at::Tensor> offsets, lengths;
 };
 
-/// A class that says itself how it is taken apart, and makes tensors on the way: it keeps the double of what it was made of.
+/// A class that says itself how it is taken apart, and makes tensors on the way: it keeps the double of what
+/// it was made of.
 class Twice {
  public:
   explicit Twice(const at::Tensor& once) : value_(once * 2) {}

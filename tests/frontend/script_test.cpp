@@ -18,7 +18,8 @@ using test::same_tensor;
 
 /// A script that has been to a file and back, as a user's has.
 torch::jit::Module from_file(const torch::jit::Module& module) {
-  auto path = std::filesystem::temp_directory_path() / ("tandem_script_test_" + std::to_string(getpid()) + ".pt");
+  auto path =
+      std::filesystem::temp_directory_path() / ("tandem_script_test_" + std::to_string(getpid()) + ".pt");
   module.save(path.string());
   auto loaded = torch::jit::load(path.string());
   std::filesystem::remove(path);
@@ -27,8 +28,11 @@ torch::jit::Module from_file(const torch::jit::Module& module) {
 
 /// The names of torch and, what scripts from Python can say and plain source cannot, `fork`.
 struct Names : torch::jit::Resolver {
-  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction& function, const torch::jit::SourceRange& where) override {
-    return name == "fork" ? torch::jit::SpecialFormValue::create(torch::jit::prim::fork) : torch::jit::nativeResolver()->resolveValue(name, function, where);
+  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name,
+                                                         torch::jit::GraphFunction& function,
+                                                         const torch::jit::SourceRange& where) override {
+    return name == "fork" ? torch::jit::SpecialFormValue::create(torch::jit::prim::fork)
+                          : torch::jit::nativeResolver()->resolveValue(name, function, where);
   }
 };
 
@@ -62,7 +66,8 @@ def forward(self, x, scale: float = 1.0, mask: Optional[Tensor] = None):
   return from_file(module);
 }
 
-/// The script as TorchScript itself runs it, operator by operator: its optimiser has derivative formulas of its own, which round differently.
+/// The script as TorchScript itself runs it, operator by operator: its optimiser has derivative formulas of
+/// its own, which round differently.
 IValue eager(torch::jit::Module& module, std::vector<IValue> arguments) {
   torch::jit::GraphOptimizerEnabledGuard no_optimizer(false);
   return module.forward(std::move(arguments));
@@ -105,7 +110,10 @@ TEST(CompileScript, TrainsLikeTheScript) {
     return loss;
   };
   for (int i = 0; i < 4; ++i)
-    EXPECT_TRUE(same_tensor(step(fast, optimizer), step([&](std::vector<IValue> in) { return eager(reference, in); }, eager_optimizer))) << i;
+    EXPECT_TRUE(
+        same_tensor(step(fast, optimizer),
+                    step([&](std::vector<IValue> in) { return eager(reference, in); }, eager_optimizer)))
+        << i;
   test::expect_same(parameters(copy), parameters(reference));
 }
 
@@ -159,13 +167,16 @@ def forward(self, xs: List[Tensor], named: Dict[str, Tuple[Tensor, int]], flag: 
     return forward(std::vector<IValue>{list, named, flag});
   };
   for (auto [flag, number] : {std::pair(true, 2), {false, 2}, {true, 5}, {true, 2}}) {
-    IValue got = call(fast, flag, number), want = call([&](std::vector<IValue> in) { return module.forward(in); }, flag, number);
-    EXPECT_TRUE(got.type()->isSubtypeOf(*want.type())) << got.type()->repr_str() << " and " << want.type()->repr_str();
+    IValue got = call(fast, flag, number),
+           want = call([&](std::vector<IValue> in) { return module.forward(in); }, flag, number);
+    EXPECT_TRUE(got.type()->isSubtypeOf(*want.type()))
+        << got.type()->repr_str() << " and " << want.type()->repr_str();
     const auto &g = got.toTupleRef().elements(), &w = want.toTupleRef().elements();
     ASSERT_EQ(g.size(), w.size());
     auto lists = [](const IValue& dict) { return dict.toGenericDict().at("k").toTensorVector(); };
     test::expect_same(lists(g[0]), lists(w[0]));
-    EXPECT_TRUE(same_tensor(g[1].toTupleRef().elements()[0].toTensor(), w[1].toTupleRef().elements()[0].toTensor()));
+    EXPECT_TRUE(
+        same_tensor(g[1].toTupleRef().elements()[0].toTensor(), w[1].toTupleRef().elements()[0].toTensor()));
     EXPECT_EQ(g[1].toTupleRef().elements()[1].toInt(), 3);
     EXPECT_EQ(g[1].toTupleRef().elements()[2].toStringRef(), "text");
     EXPECT_EQ(g[2].isNone(), !flag);
@@ -180,7 +191,8 @@ TEST(CompileScript, OperatorsArriveOneByOneEvenAfterTheScriptWasOptimised) {
   for (int i = 0; i < 4; ++i) module.forward({x});
   auto fast = compile(module);
   std::string graph = fast.explain(x).forward.to_string();
-  for (const char* op : {"aten::sigmoid", "aten::mul", "aten::tanh"}) EXPECT_NE(graph.find(op), graph.npos) << op << " in\n" << graph;
+  for (const char* op : {"aten::sigmoid", "aten::mul", "aten::tanh"})
+    EXPECT_NE(graph.find(op), graph.npos) << op << " in\n" << graph;
   at::Tensor got = fast(x).toTensor(), want = (x.sigmoid() * x).tanh();
   EXPECT_TRUE(same_tensor(got, want));
   test::expect_same(gradients(got, {x}), gradients(want, {x}));
@@ -197,7 +209,9 @@ TEST(CompileScript, ContractsNameTheScriptsParameters) {
 }
 
 TEST(CompileScript, ForkAndWaitRunInPlace) {
-  auto module = script("def branch(self, x):\n  return x.sin()\ndef forward(self, x):\n  f = fork(self.branch, x)\n  return torch.wait(f) + x\n");
+  auto module = script(
+      "def branch(self, x):\n  return x.sin()\ndef forward(self, x):\n  f = fork(self.branch, x)\n  return "
+      "torch.wait(f) + x\n");
   auto fast = compile(module);
   at::Tensor x = torch::randn(3);
   EXPECT_TRUE(same_tensor(fast(x).toTensor(), x.sin() + x));
@@ -209,7 +223,8 @@ TEST(CompileScript, AReplacedParameterIsNoticed) {
   auto fast = compile(module);
   at::Tensor x = torch::randn({2, 3});
   fast(x);
-  at::Tensor old = module.attr("inner").toModule().attr("bias").toTensor();  // kept, so that only its place in the module tells
+  // kept, so that only its place in the module tells
+  at::Tensor old = module.attr("inner").toModule().attr("bias").toTensor();
   module.attr("inner").toModule().setattr("bias", torch::ones({4}));
   EXPECT_TRUE(same_tensor(fast(x).toTensor(), module.forward({x}).toTensor()));
 }
@@ -217,11 +232,15 @@ TEST(CompileScript, AReplacedParameterIsNoticed) {
 TEST(CompileScript, CallsThatDoNotFitNameTheScriptsArgument) {
   auto fast = compile(linear_script());
   at::Tensor x = torch::randn({2, 3});
-  auto refused = [&](std::vector<IValue> arguments, Keywords keywords = {}) { return message<ContractError>([&] { fast(arguments, keywords); }); };
+  auto refused = [&](std::vector<IValue> arguments, Keywords keywords = {}) {
+    return message<ContractError>([&] { fast(arguments, keywords); });
+  };
   EXPECT_EQ(refused({}), "argument 'x' of forward(x, scale, mask) is missing; it has no default.");
   EXPECT_EQ(refused({x, 1.0, x, x}), "forward(x, scale, mask) takes at most 3 arguments, but 4 were given.");
-  EXPECT_EQ(refused({x}, {{"msk", x}}), "forward(x, scale, mask) has no argument 'msk'; use one of its own names.");
-  EXPECT_EQ(refused({x, 1.0}, {{"scale", 2.0}}), "argument 'scale' of forward is given twice, by position and by name; leave one out.");
+  EXPECT_EQ(refused({x}, {{"msk", x}}),
+            "forward(x, scale, mask) has no argument 'msk'; use one of its own names.");
+  EXPECT_EQ(refused({x, 1.0}, {{"scale", 2.0}}),
+            "argument 'scale' of forward is given twice, by position and by name; leave one out.");
   EXPECT_EQ(refused({3}), "argument 'x' of forward: expected Tensor, got int.");
   EXPECT_EQ(refused({x}, {{"mask", 3}}), "argument 'mask' of forward: expected Optional[Tensor], got int.");
 }
@@ -258,7 +277,8 @@ TEST(CompileScript, AssignedAttributesAreRefusedAndPutBackOrHappenAsTheyDo) {
 }
 
 TEST(CompileScript, ChangedListsAreRefused) {
-  auto fast = compile(script("def forward(self, xs: List[Tensor]):\n  xs.append(xs[0])\n  return xs[0] + 1\n"));
+  auto fast =
+      compile(script("def forward(self, xs: List[Tensor]):\n  xs.append(xs[0])\n  return xs[0] + 1\n"));
   c10::List<at::Tensor> list({torch::ones(2)});
   std::string sentence = message<UnsupportedError>([&] { fast(std::vector<IValue>{list}); });
   EXPECT_NE(sentence.find("changes a list"), sentence.npos) << sentence;
@@ -266,12 +286,15 @@ TEST(CompileScript, ChangedListsAreRefused) {
 }
 
 TEST(CompileScript, AScriptWithoutForwardIsRefused) {
-  EXPECT_NE(message<Error>([] { compile(torch::jit::Module("Empty")); }).find("no method forward"), std::string::npos);
+  EXPECT_NE(message<Error>([] { compile(torch::jit::Module("Empty")); }).find("no method forward"),
+            std::string::npos);
 }
 
 TEST(CompileScript, ErrorsOfTheScriptsOwnPassThrough) {
-  auto fast = compile(script("def forward(self, x):\n  assert x.dim() == 2, \"two dimensions, please\"\n  return x\n"));
-  EXPECT_NE(message<std::exception>([&] { fast(torch::ones(2)); }).find("two dimensions, please"), std::string::npos);
+  auto fast = compile(
+      script("def forward(self, x):\n  assert x.dim() == 2, \"two dimensions, please\"\n  return x\n"));
+  EXPECT_NE(message<std::exception>([&] { fast(torch::ones(2)); }).find("two dimensions, please"),
+            std::string::npos);
   EXPECT_TRUE(same_tensor(fast(torch::ones({2, 2})).toTensor(), torch::ones({2, 2})));
 }
 

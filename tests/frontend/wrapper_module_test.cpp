@@ -8,7 +8,8 @@ using test::Nested;
 using test::Pair;
 using test::same_tensor;
 
-/// Weights that are wrappers all the way down, with a constant, a mask that has no gradient, and a place that stays empty.
+/// Weights that are wrappers all the way down, with a constant, a mask that has no gradient, and a place that
+/// stays empty.
 struct Weights {
   std::vector<Nested> layers;
   Pair bias;
@@ -20,7 +21,10 @@ struct StackImpl : torch::nn::Cloneable<StackImpl> {
   StackImpl() { StackImpl::reset(); }
   void reset() override {
     auto random = [] { return torch::randn({3}, at::kDouble); };
-    weight = {{{{random(), random()}, {random(), 2}, "mean"}, {{random(), random()}, {random(), 3}, "sum"}}, {random(), random()}, torch::tensor({1, 0, 1}), {}};
+    weight = {{{{random(), random()}, {random(), 2}, "mean"}, {{random(), random()}, {random(), 3}, "sum"}},
+              {random(), random()},
+              torch::tensor({1, 0, 1}),
+              {}};
     register_parameters(*this, "weight", weight);
   }
   Pair forward(const Pair& x) const {
@@ -31,13 +35,19 @@ struct StackImpl : torch::nn::Cloneable<StackImpl> {
 };
 TORCH_MODULE(Stack);
 
-Pair input() { return {torch::randn({2, 3}, at::kDouble).requires_grad_(), torch::randn({2, 3}, at::kDouble).requires_grad_()}; }
+Pair input() {
+  return {torch::randn({2, 3}, at::kDouble).requires_grad_(),
+          torch::randn({2, 3}, at::kDouble).requires_grad_()};
+}
 Pair ones_like(const Pair& x) { return {at::ones_like(x.a), at::ones_like(x.b)}; }
 
 TEST(WrapperModule, InnerTensorsAreParametersNamedByTheirPath) {
   Stack stack;
-  EXPECT_EQ(stack->named_parameters().keys(), (std::vector<std::string>{"weight.layers.0.inner.a", "weight.layers.0.inner.b", "weight.layers.0.scaled.value", "weight.layers.1.inner.a",
-                                                                        "weight.layers.1.inner.b", "weight.layers.1.scaled.value", "weight.bias.a", "weight.bias.b"}));
+  EXPECT_EQ(stack->named_parameters().keys(),
+            (std::vector<std::string>{"weight.layers.0.inner.a", "weight.layers.0.inner.b",
+                                      "weight.layers.0.scaled.value", "weight.layers.1.inner.a",
+                                      "weight.layers.1.inner.b", "weight.layers.1.scaled.value",
+                                      "weight.bias.a", "weight.bias.b"}));
   EXPECT_EQ(stack->named_buffers().keys(), std::vector<std::string>{"weight.mask"});
   EXPECT_TRUE(stack->named_parameters()["weight.bias.b"].is_same(stack->weight.bias.b));
   EXPECT_TRUE(stack->weight.layers[1].inner.a.requires_grad());
@@ -51,7 +61,8 @@ TEST(WrapperModule, ACloneHasTheSameValuesInTensorsOfItsOwn) {
   Tensors ours = tensors_of(twin->weight), theirs = tensors_of(stack->weight);
   test::expect_same(ours, theirs);
   test::expect_same(twin->parameters(), stack->parameters());
-  EXPECT_TRUE(twin->named_parameters()["weight.layers.1.scaled.value"].is_same(twin->weight.layers[1].scaled.value));
+  EXPECT_TRUE(
+      twin->named_parameters()["weight.layers.1.scaled.value"].is_same(twin->weight.layers[1].scaled.value));
   EXPECT_FALSE(twin->weight.bias.a.is_same(stack->weight.bias.a));
   {
     torch::NoGradGuard no_grad;
@@ -74,7 +85,8 @@ TEST(WrapperModule, TrainsWithAnOptimiserLikeTheOriginal) {
     return y;
   };
   for (int i = 0; i < 3; ++i) {
-    Pair got = step(fast, optimizer), want = step([&](const Pair& in) { return stack->forward(in); }, eager_optimizer);
+    Pair got = step(fast, optimizer),
+         want = step([&](const Pair& in) { return stack->forward(in); }, eager_optimizer);
     test::expect_same(tensors_of(got), tensors_of(want));
   }
   test::expect_same(tensors_of(twin->weight), tensors_of(stack->weight));

@@ -18,14 +18,16 @@ Pair pair() { return {leaf({2, 3}), leaf({2, 3})}; }
 Nested nested() { return {pair(), {leaf({3}), 2.5}, "mean"}; }
 template <class W>
 W copy(const W& wrapper) {
-  return map_tensors(wrapper, [](const at::Tensor& t) { return t.detach().clone().requires_grad_(t.requires_grad()); });
+  return map_tensors(
+      wrapper, [](const at::Tensor& t) { return t.detach().clone().requires_grad_(t.requires_grad()); });
 }
 template <class W>
 W ones_like(const W& wrapper) {
   return map_tensors(wrapper, [](const at::Tensor& t) { return at::ones_like(t); });
 }
 
-/// Called and differentiated twice, the compiled function and the original agree on results, their constants, and gradients.
+/// Called and differentiated twice, the compiled function and the original agree on results, their constants,
+/// and gradients.
 template <class F, class... Args>
 void expect_same_training(const F& original, const Args&... args) {
   auto fast = compile(original);
@@ -51,7 +53,8 @@ TEST(Wrapper, AStructIsTakenApartByItsFields) {
   writer.names = &names;
   writer.path = "batch";
   writer.write(std::vector<Nested>{value});
-  EXPECT_EQ(names, (std::vector<std::string>{"batch[0].inner.a", "batch[0].inner.b", "batch[0].scaled.value"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"batch[0].inner.a", "batch[0].inner.b", "batch[0].scaled.value"}));
   auto back = Reader(writer.tensors, writer.rest).read<std::vector<Nested>>();
   EXPECT_TRUE(back[0].inner.b.is_same(value.inner.b));
   EXPECT_TRUE(back[0].scaled.value.is_same(value.scaled.value));
@@ -77,7 +80,9 @@ TEST(Wrapper, FieldsOfEveryKindComeBack) {
     std::vector<double> numbers;
   };
   at::Tensor t = leaf({1});
-  Everything value{{}, Pair{t, t}, {{t, t}, {t, t}}, {{"x", t}}, {t, t}, {t, {t, 3}}, {4, t}, Pair{t, t}, Colour::Blue, true, at::kMeta, 1.5, 7, {1, 2}};
+  Everything value{{},     Pair{t, t}, {{t, t}, {t, t}}, {{"x", t}}, {t, t},    {t, {t, 3}},
+                   {4, t}, Pair{t, t}, Colour::Blue,     true,       at::kMeta, 1.5,
+                   7,      {1, 2}};
   Everything back = map_tensors(value, [](const at::Tensor& x) { return x * 2; });
   EXPECT_EQ(tensors_of(value).size(), 14u);
   for (const at::Tensor& x : tensors_of(back)) EXPECT_TRUE(same_tensor(x, t * 2));
@@ -96,10 +101,14 @@ TEST(Wrapper, FieldsOfEveryKindComeBack) {
 
 TEST(Wrapper, ParametersAndResultsAreTrainedLikeTheOriginals) {
   expect_same_training([](const Pair& x, Pair y) { return (x * y).a + (x + y).b; }, pair(), pair());
-  expect_same_training([](const Pair& x, const at::Tensor& t) { return x * 6.0 + t / 2; }, pair(), leaf({2, 3}));
+  expect_same_training([](const Pair& x, const at::Tensor& t) { return x * 6.0 + t / 2; }, pair(),
+                       leaf({2, 3}));
   expect_same_training([](const Nested& x, const Nested& y) { return x * y; }, nested(), nested());
-  expect_same_training([](const std::vector<Nested>& many) { return std::make_pair(many[0] * many[1], std::optional<Scaled>({many[2].scaled.value.exp(), 4})); },
-                       std::vector<Nested>{nested(), nested(), nested()});
+  expect_same_training(
+      [](const std::vector<Nested>& many) {
+        return std::make_pair(many[0] * many[1], std::optional<Scaled>({many[2].scaled.value.exp(), 4}));
+      },
+      std::vector<Nested>{nested(), nested(), nested()});
 }
 
 TEST(Wrapper, AClassMaySayItselfHowItIsTakenApart) {
@@ -118,7 +127,9 @@ TEST(Wrapper, AnotherConstantOrKindIsAnotherTraceWithItsOwnResult) {
     at::Tensor operator()(const Scaled& s) const { return s.value * s.scale; }
     at::Tensor operator()(const Pair& p) const { return p.a - p.b; }
   };
-  auto original = [](const Either& either) { return std::make_pair(std::visit(Evaluate(), either), either.index()); };
+  auto original = [](const Either& either) {
+    return std::make_pair(std::visit(Evaluate(), either), either.index());
+  };
   auto fast = compile(original);
   at::Tensor a = leaf({2}), b = leaf({2});
   const std::vector<Either> calls{a, Scaled{a, 3}, Scaled{a, 4}, Pair{a, b}};
@@ -137,7 +148,8 @@ TEST(Wrapper, MissingFieldsAreMissingInTheFunctionAndInTheResult) {
     at::Tensor values = x.lengths ? x.values * x.lengths->sum() : x.values.tanh();
     return Jagged{values, std::nullopt, x.lengths};
   };
-  Jagged without{leaf({5}), torch::tensor({0, 2, 5}), std::nullopt}, with{leaf({5}), std::nullopt, torch::tensor({2, 3})};
+  Jagged without{leaf({5}), torch::tensor({0, 2, 5}), std::nullopt},
+      with{leaf({5}), std::nullopt, torch::tensor({2, 3})};
   auto fast = compile(original);
   for (const Jagged& call : {without, with, without}) {
     Jagged got = fast(call), want = original(call);
@@ -146,7 +158,8 @@ TEST(Wrapper, MissingFieldsAreMissingInTheFunctionAndInTheResult) {
     EXPECT_EQ(got.lengths.has_value(), call.lengths.has_value());
     EXPECT_TRUE(!call.lengths || got.lengths->is_same(*call.lengths));
   }
-  Pair half = compile([](const Pair& x) { return Pair{x.b.defined() ? x.a * x.b : x.a + 1, {}}; })(Pair{without.values, {}});
+  Pair half = compile([](const Pair& x) { return Pair{x.b.defined() ? x.a * x.b : x.a + 1, {}}; })(
+      Pair{without.values, {}});
   EXPECT_TRUE(same_tensor(half.a, without.values + 1));
   EXPECT_FALSE(half.b.defined());
 }
@@ -156,7 +169,8 @@ TEST(Wrapper, TheContractNamesInnerTensorsByTheirPath) {
   Explanation explanation = fast.explain(leaf({2, 3}), nested());
   std::vector<std::string> names;
   for (const InputRole& role : explanation.contract.inputs) names.push_back(role.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"argument 0", "argument 1.inner.a", "argument 1.inner.b", "argument 1.scaled.value"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"argument 0", "argument 1.inner.a", "argument 1.inner.b",
+                                             "argument 1.scaled.value"}));
   EXPECT_EQ(explanation.contract.outputs.size(), 2u);
 }
 
@@ -165,13 +179,20 @@ TEST(Wrapper, AGradientOfAnotherKindIsRefusedAndTheKindsAreNamed) {
   at::Tensor x = leaf({2});
   Either value = Pair{x * 2, x * 3};
   std::string plain = test::message<ContractError>([&] { backward(value, Either(torch::ones(2))); });
-  EXPECT_NE(plain.find("consists of tandem::test::Pair.a, tandem::test::Pair.b, and it consists of at::Tensor"), plain.npos) << plain;
+  EXPECT_NE(
+      plain.find("consists of tandem::test::Pair.a, tandem::test::Pair.b, and it consists of at::Tensor"),
+      plain.npos)
+      << plain;
   std::string list = test::message<ContractError>([&] { backward(std::vector<Pair>{{x * 2, x}}, {}); });
   EXPECT_NE(list.find("consists of [0].a, [0].b, and it consists of no tensor"), list.npos) << list;
-  std::string constant = test::message<ContractError>([&] { backward(Scaled{x * 2, 3}, {torch::ones(2), 4}); });
+  std::string constant =
+      test::message<ContractError>([&] { backward(Scaled{x * 2, 3}, {torch::ones(2), 4}); });
   EXPECT_NE(constant.find("other constants"), constant.npos) << constant;
   EXPECT_FALSE(x.grad().defined());
-  EXPECT_NE(test::message<ContractError>([&] { backward(Pair{x * 2, x * 3}, {}); }).find("nothing to differentiate"), std::string::npos);
+  EXPECT_NE(test::message<ContractError>([&] {
+              backward(Pair{x * 2, x * 3}, {});
+            }).find("nothing to differentiate"),
+            std::string::npos);
   backward(value, Either(Pair{torch::ones(2), {}}), {.retain_graph = true});
   EXPECT_TRUE(at::equal(x.grad(), torch::full({2}, 2, at::kDouble)));
   backward(value, Either(Pair{torch::ones(2), torch::ones(2)}));
@@ -189,7 +210,8 @@ TEST(Wrapper, GradientsOfGradientsAreWrappersToo) {
 }
 
 TEST(Wrapper, AGradientIsUndefinedWhereThereIsNone) {
-  Pair x = pair(), other{leaf({2}), torch::ones(2)}, y = compile([](const Pair& x) { return Pair{x.a * 2, x.a * 3}; })(x);
+  Pair x = pair(), other{leaf({2}), torch::ones(2)},
+       y = compile([](const Pair& x) { return Pair{x.a * 2, x.a * 3}; })(x);
   Pair of_x = grad(y, x, {at::ones_like(y.a), {}}, {.retain_graph = true});
   EXPECT_TRUE(at::equal(of_x.a, at::full_like(y.a, 2)));
   EXPECT_FALSE(of_x.b.defined());
@@ -198,7 +220,10 @@ TEST(Wrapper, AGradientIsUndefinedWhereThereIsNone) {
 }
 
 TEST(Wrapper, AWrapperTakenByValueMayBeChangedAndReturned) {
-  auto fast = compile([](Pair x) { x.a = x.a * 2; return x; });
+  auto fast = compile([](Pair x) {
+    x.a = x.a * 2;
+    return x;
+  });
   Pair x = pair();
   Pair y = fast(x);
   EXPECT_TRUE(same_tensor(y.a, x.a * 2));
@@ -228,8 +253,9 @@ TEST(Wrapper, WhatCannotBeTakenApartDoesNotCompileAndSaysWhy) {
     template void take_apart(const Borrowing&);
     template void take_apart(const Good&);
   )");
-  for (const char* sentence : {"cannot be taken apart; use tensors", "a struct with base classes cannot be taken apart by itself", "a struct of more than 16 fields",
-                               "fields of a struct own what they hold"})
+  for (const char* sentence :
+       {"cannot be taken apart; use tensors", "a struct with base classes cannot be taken apart by itself",
+        "a struct of more than 16 fields", "fields of a struct own what they hold"})
     EXPECT_NE(errors.find(sentence), errors.npos) << sentence << "\nis not in\n" << errors;
   EXPECT_NE(errors.find("with W = Derived"), errors.npos) << errors;
   EXPECT_EQ(errors.find("with W = Good"), errors.npos) << errors;
@@ -248,10 +274,14 @@ TEST(Compile, WhatHasNoSignatureDoesNotCompileAndSaysWhatToWrite) {
       tandem::compile([](const at::Tensor& x) { return x.sin(); });
     }
   )");
-  for (const char* sentence : {"a member function has no object; compile the module itself", "an AnyModule hides what its forward takes", "auto parameters have no types to compile for"})
+  for (const char* sentence :
+       {"a member function has no object; compile the module itself",
+        "an AnyModule hides what its forward takes", "auto parameters have no types to compile for"})
     EXPECT_NE(errors.find(sentence), errors.npos) << sentence << "\nis not in\n" << errors;
   size_t generic = 0;
-  for (size_t at = errors.find("error: static assertion failed: tandem::compile: auto"); at != errors.npos; at = errors.find("error: static assertion failed: tandem::compile: auto", at + 1)) ++generic;
+  for (size_t at = errors.find("error: static assertion failed: tandem::compile: auto"); at != errors.npos;
+       at = errors.find("error: static assertion failed: tandem::compile: auto", at + 1))
+    ++generic;
   EXPECT_EQ(generic, 2u) << errors;
   EXPECT_EQ(errors.find("has no member named"), errors.npos) << errors;
 }

@@ -1,4 +1,5 @@
-// What the comparison lines up: orders above a conceded gradient, and the steps of a program that somebody reads.
+// What the comparison lines up: orders above a conceded gradient, and the steps of a program that somebody
+// reads.
 #include "fuzz/observe.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,15 @@ namespace {
 
 Seen begins(size_t order) { return {"gradient of order " + std::to_string(order), "", has_gradients}; }
 Seen gradient(size_t order, double value, bool requires_grad) {
-  return {"gradient of order " + std::to_string(order), "", requires_grad ? "Double[] requires_grad" : "Double[] leaf", "", "", "", torch::full({}, value, at::kDouble), Exactness::Rounded, false};
+  return {"gradient of order " + std::to_string(order),
+          "",
+          requires_grad ? "Double[] requires_grad" : "Double[] leaf",
+          "",
+          "",
+          "",
+          torch::full({}, value, at::kDouble),
+          Exactness::Rounded,
+          false};
 }
 
 std::optional<Mismatch> compare(std::vector<Seen> want, std::vector<Seen> got) {
@@ -18,8 +27,10 @@ std::optional<Mismatch> compare(std::vector<Seen> want, std::vector<Seen> got) {
 }
 
 TEST(Alignment, OrdersAboveAConstantZeroAreLeftOut) {
-  const std::vector<Seen> eager = {begins(1), gradient(1, 0, false), begins(1), gradient(1, 2, true), begins(2), gradient(2, 3, false)};
-  std::vector<Seen> compiled = {begins(1), gradient(1, 0, true), begins(2), gradient(2, 0, false), begins(1), gradient(1, 2, true), begins(2), gradient(2, 3, false)};
+  const std::vector<Seen> eager = {begins(1), gradient(1, 0, false), begins(1), gradient(1, 2, true),
+                                   begins(2), gradient(2, 3, false)};
+  std::vector<Seen> compiled = {begins(1), gradient(1, 0, true), begins(2), gradient(2, 0, false),
+                                begins(1), gradient(1, 2, true), begins(2), gradient(2, 3, false)};
   EXPECT_FALSE(compare(eager, compiled));
   EXPECT_FALSE(compare(compiled, eager));
   compiled.back() = gradient(2, 4, false);
@@ -27,14 +38,17 @@ TEST(Alignment, OrdersAboveAConstantZeroAreLeftOut) {
 }
 
 TEST(Alignment, AGradientMayBeConstantWhereAllGradientsOfItAreZero) {
-  const std::vector<Seen> constant = {begins(1), gradient(1, 1, false)}, plain = {begins(1), gradient(1, 1, true), begins(2), gradient(2, 0, false)};
+  const std::vector<Seen> constant = {begins(1), gradient(1, 1, false)},
+                          plain = {begins(1), gradient(1, 1, true), begins(2), gradient(2, 0, false)};
   EXPECT_FALSE(compare(constant, plain));
   EXPECT_FALSE(compare(plain, constant));
   const std::vector<Seen> other = {begins(1), gradient(1, 1, true), begins(2), gradient(2, 3, false)};
   EXPECT_TRUE(compare(constant, other));
   EXPECT_TRUE(compare(other, constant));
   EXPECT_TRUE(compare(constant, {begins(1), gradient(1, 2, true), begins(2), gradient(2, 0, false)}));
-  EXPECT_TRUE(compare({begins(1), gradient(1, 0, false), gradient(1, 1, true), begins(2), gradient(2, 3, false)}, {begins(1), gradient(1, 0, true), gradient(1, 1, false), begins(2), gradient(2, 0, false)}))
+  EXPECT_TRUE(
+      compare({begins(1), gradient(1, 0, false), gradient(1, 1, true), begins(2), gradient(2, 3, false)},
+              {begins(1), gradient(1, 0, true), gradient(1, 1, false), begins(2), gradient(2, 0, false)}))
       << "a constant zero beside it does not make it one";
 }
 
@@ -52,17 +66,22 @@ Program with_steps(std::vector<Step> steps, std::vector<size_t> outputs) {
 }
 
 TEST(Alignment, AWriteToACopyOfAnotherDtypeIsReadByNobody) {
-  const Program program = with_steps({{row_of("t[0].to(at::kFloat)"), {0}, {}, false, {1}}, {row_of("t[0].sin_()"), {1}, {}, false, {2}}}, {0});
+  const Program program = with_steps(
+      {{row_of("t[0].to(at::kFloat)"), {0}, {}, false, {1}}, {row_of("t[0].sin_()"), {1}, {}, false, {2}}},
+      {0});
   EXPECT_TRUE(without_unread(program).steps.empty());
 }
 
 TEST(Alignment, AWriteThroughAViewIsRead) {
-  const Program program = with_steps({{row_of("t[0].alias()"), {0}, {}, false, {1}}, {row_of("t[0].sin_()"), {1}, {}, false, {2}}}, {0});
+  const Program program = with_steps(
+      {{row_of("t[0].alias()"), {0}, {}, false, {1}}, {row_of("t[0].sin_()"), {1}, {}, false, {2}}}, {0});
   EXPECT_EQ(without_unread(program).steps.size(), 2u);
 }
 
 TEST(Alignment, RandomNumbersAreDrawnThoughNobodyReadsThem) {
-  const Program program = with_steps({{row_of("at::exp(t[0])"), {0}, {}, false, {1}}, {row_of("t[0].uniform_()"), {1}, {}, false, {2}}}, {0});
+  const Program program = with_steps(
+      {{row_of("at::exp(t[0])"), {0}, {}, false, {1}}, {row_of("t[0].uniform_()"), {1}, {}, false, {2}}},
+      {0});
   torch::manual_seed(3);
   const at::Tensor before = torch::rand({1});
   torch::manual_seed(3);
@@ -71,12 +90,18 @@ TEST(Alignment, RandomNumbersAreDrawnThoughNobodyReadsThem) {
 }
 
 TEST(Alignment, AStepThatEagerRefusesIsLeftOutWhereNobodyReadsItsTarget) {
-  const Program program = with_steps({{row_of("at::exp(t[0])"), {0}, {}, false, {1}}, {row_of("t[0].t()"), {1}, {}, false, {2}}, {row_of("t[0].addmm_(t[1], t[2])"), {1, 0, 0}, {}, false, {3}}}, {0});
+  const Program program = with_steps({{row_of("at::exp(t[0])"), {0}, {}, false, {1}},
+                                      {row_of("t[0].t()"), {1}, {}, false, {2}},
+                                      {row_of("t[0].addmm_(t[1], t[2])"), {1, 0, 0}, {}, false, {3}}},
+                                     {0});
   EXPECT_TRUE(without_unread(program).steps.empty());
 }
 
 TEST(Alignment, AStepWhoseSizesAloneAreReadIsNotRefused) {
-  Program program = with_steps({{row_of("at::fmod(t[0], t[1])"), {0, 0}, {}, false, {1}}, {row_of("t[0].permute({1, 0})"), {1}, {}, false, {2}}, {row_of("t[0].expand_as(t[1])"), {0, 2}, {}, false, {3}}}, {3});
+  Program program = with_steps({{row_of("at::fmod(t[0], t[1])"), {0, 0}, {}, false, {1}},
+                                {row_of("t[0].permute({1, 0})"), {1}, {}, false, {2}},
+                                {row_of("t[0].expand_as(t[1])"), {0, 2}, {}, false, {3}}},
+                               {3});
   program.given[0].dtype = at::kLong;
   program.given[0].sizes = {2, 2};
   const Tensors zeros{at::zeros({2, 2}, at::kLong)};
@@ -87,7 +112,9 @@ TEST(Alignment, AStepWhoseSizesAloneAreReadIsNotRefused) {
 }
 
 TEST(Alignment, AValueThatIsOverwrittenIsNotRead) {
-  const Program program = with_steps({{row_of("at::exp(t[0])"), {0}, {}, false, {1}}, {row_of("t[0].copy_(t[1])"), {1, 0}, {}, false, {2}}}, {1});
+  const Program program = with_steps(
+      {{row_of("at::exp(t[0])"), {0}, {}, false, {1}}, {row_of("t[0].copy_(t[1])"), {1, 0}, {}, false, {2}}},
+      {1});
   const Program needed = without_unread(program);
   ASSERT_EQ(needed.steps.size(), 2u);
   EXPECT_TRUE(needed.steps[0].sizes_alone);

@@ -1,4 +1,5 @@
-// Random programs, eager and compiled, on a fixed seed and on a new one, by the program `tandem` as a user runs it.
+// Random programs, eager and compiled, on a fixed seed and on a new one, by the program `tandem` as a user
+// runs it.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -18,14 +19,16 @@ tandem::Finished fuzz(const std::string& arguments, const std::string& environme
 }
 
 void expect_no_difference(uint64_t seed, uint64_t first) {
-  const std::string which = "--seed " + std::to_string(seed) + " --first " + std::to_string(first) + " --programs " + std::to_string(programs_a_test);
+  const std::string which = "--seed " + std::to_string(seed) + " --first " + std::to_string(first) +
+                            " --programs " + std::to_string(programs_a_test);
   const bool watched = std::string_view(std::getenv("TANDEM_WATCHED_CALLS")) == "all";
   const tandem::Finished run = fuzz(which + " --failures 3 --json" + (watched ? " --watched" : ""));
   const Json report = Json::parse(run.output, nullptr, false);
   ASSERT_FALSE(report.is_discarded()) << run.output;
   std::string shown;
   for (const Json& failure : report["failures"])
-    for (const char* part : {"kind", "setup", "detail", "source"}) shown += failure[part].get<std::string>() + "\n";
+    for (const char* part : {"kind", "setup", "detail", "source"})
+      shown += failure[part].get<std::string>() + "\n";
   EXPECT_EQ(run.status, 0) << shown << "Again: tandem fuzz " << which;
   EXPECT_EQ(report["programs"], programs_a_test);
   EXPECT_GT(report["compiled"], programs_a_test * 3 / 4) << "too few programs are compiled to say anything";
@@ -48,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Programs, NewSeed, testing::Range<uint64_t>(0, 2));
 TEST(Fuzz, RunsAlikeWithManyThreadsAndJobs) {
   const Json one = Json::parse(fuzz("--seed 4 --programs 600 --json", "OMP_NUM_THREADS=1").output);
   const Json many = Json::parse(fuzz("--seed 4 --programs 600 --jobs 2 --json", "OMP_NUM_THREADS=4").output);
-  for (const char* field : {"programs", "compiled", "differentiated", "concessions", "failures"}) EXPECT_EQ(one[field], many[field]) << field;
+  for (const char* field : {"programs", "compiled", "differentiated", "concessions", "failures"})
+    EXPECT_EQ(one[field], many[field]) << field;
 }
 
 TEST(Fuzz, AnInterruptEndsItWithAReport) {

@@ -1,4 +1,5 @@
-// Attacks what reads the bytes of the cache, guided by coverage. It needs no corpus: it begins with the sample entry of the tests.
+// Attacks what reads the bytes of the cache, guided by coverage. It needs no corpus: it begins with the
+// sample entry of the tests.
 #include <cstring>
 
 #include "cache/attack.h"
@@ -14,7 +15,9 @@ using namespace tandem::test;
 constexpr bool (*attacks[])(std::string_view) = {attack_entry, attack_graph, attack_joint};
 
 const std::vector<std::string>& samples() {
-  static const std::vector<std::string> samples = {'\0' + cache::encode(sample_entry()), '\1' + encode_graph(sample_of_constants()), '\2' + cache::pack(sample_joint()).bytes};
+  static const std::vector<std::string> samples = {'\0' + cache::encode(sample_entry()),
+                                                   '\1' + encode_graph(sample_of_constants()),
+                                                   '\2' + cache::pack(sample_joint()).bytes};
   return samples;
 }
 

@@ -11,7 +11,8 @@ namespace tandem::test {
 
 inline c10::OperatorHandle op(const std::string& full) {
   const size_t dot = full.find('.');
-  return c10::Dispatcher::singleton().findSchemaOrThrow(full.substr(0, dot).c_str(), dot == std::string::npos ? "" : full.substr(dot + 1).c_str());
+  return c10::Dispatcher::singleton().findSchemaOrThrow(
+      full.substr(0, dot).c_str(), dot == std::string::npos ? "" : full.substr(dot + 1).c_str());
 }
 
 inline TensorMeta dense(std::vector<int64_t> sizes, int32_t storage = -1, at::ScalarType dtype = at::kFloat) {
@@ -24,7 +25,8 @@ inline TensorMeta dense(std::vector<int64_t> sizes, int32_t storage = -1, at::Sc
 }
 
 /// Appends a call with one result and gives that result.
-inline Value call(Graph& graph, const std::string& name, std::vector<Operand> arguments, TensorMeta meta, Phase phase = Phase::Forward) {
+inline Value call(Graph& graph, const std::string& name, std::vector<Operand> arguments, TensorMeta meta,
+                  Phase phase = Phase::Forward) {
   Value result = graph.add_value(std::move(meta));
   graph.add_node(Node{op(name), std::move(arguments), {result}, {}, phase, {}});
   return result;
@@ -53,13 +55,16 @@ inline bool same(const c10::IValue& a, const c10::IValue& b) {
   if (a.isTensor() && b.isTensor()) {
     const at::Tensor &s = a.toTensor(), &t = b.toTensor();
     if (!s.defined() || !t.defined()) return s.defined() == t.defined();
-    return s.scalar_type() == t.scalar_type() && s.sizes() == t.sizes() && s.strides() == t.strides() && s.is_conj() == t.is_conj() && s.is_neg() == t.is_neg() &&
+    return s.scalar_type() == t.scalar_type() && s.sizes() == t.sizes() && s.strides() == t.strides() &&
+           s.is_conj() == t.is_conj() && s.is_neg() == t.is_neg() &&
            s.unsafeGetTensorImpl()->is_wrapped_number() == t.unsafeGetTensorImpl()->is_wrapped_number() &&
-           (s.is_complex() ? at::equal(at::view_as_real(s.resolve_conj()), at::view_as_real(t.resolve_conj())) : at::allclose(s, t, 0, 0, true));
+           (s.is_complex() ? at::equal(at::view_as_real(s.resolve_conj()), at::view_as_real(t.resolve_conj()))
+                           : at::allclose(s, t, 0, 0, true));
   }
   if (a.isDouble() && b.isDouble()) return same_bits(a.toDouble(), b.toDouble());
   if (a.isComplexDouble() && b.isComplexDouble())
-    return same_bits(a.toComplexDouble().real(), b.toComplexDouble().real()) && same_bits(a.toComplexDouble().imag(), b.toComplexDouble().imag());
+    return same_bits(a.toComplexDouble().real(), b.toComplexDouble().real()) &&
+           same_bits(a.toComplexDouble().imag(), b.toComplexDouble().imag());
   if (a.isList() && b.isList()) {
     if (a.tagKind() != b.tagKind() || a.toListRef().size() != b.toListRef().size()) return false;
     for (size_t i = 0; i < a.toListRef().size(); ++i)
@@ -76,7 +81,8 @@ inline bool same(const Operand& a, const Operand& b) {
   return std::get<std::vector<Value>>(a) == std::get<std::vector<Value>>(b);
 }
 
-inline void expect_same(const std::vector<Operand>& a, const std::vector<Operand>& b, const std::string& where) {
+inline void expect_same(const std::vector<Operand>& a, const std::vector<Operand>& b,
+                        const std::string& where) {
   ASSERT_EQ(a.size(), b.size()) << where;
   for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(same(a[i], b[i])) << where << ", operand " << i;
 }
@@ -93,7 +99,8 @@ inline void expect_equal(const Graph& a, const Graph& b) {
   ASSERT_EQ(a.constants().size(), b.constants().size());
   for (size_t i = 0; i < a.constants().size(); ++i) {
     EXPECT_EQ(a.constants()[i].first, b.constants()[i].first);
-    EXPECT_TRUE(same(c10::IValue(a.constants()[i].second), c10::IValue(b.constants()[i].second))) << "constant " << i;
+    EXPECT_TRUE(same(c10::IValue(a.constants()[i].second), c10::IValue(b.constants()[i].second)))
+        << "constant " << i;
   }
   ASSERT_EQ(a.nodes().size(), b.nodes().size());
   for (size_t i = 0; i < a.nodes().size(); ++i) {

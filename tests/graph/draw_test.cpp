@@ -42,8 +42,13 @@ TEST(Draw, dot_has_every_node_input_output_and_edge) {
   graph.set_name(Value{1}, "od\"d\\");
   graph.add_constant(dense({2}), at::ones({2}));
   const std::string dot = graph.to_dot();
-  for (const char* part : {"aten::add.Tensor", "aten::relu", "%x f32[3, 4]", "%od\\\"d\\\\ f32[3, 4]", "%4 f32[2]", "output 0", "output 1: none", "model.cpp:3", "v0 -> n0", "v1 -> n0", "n0 -> n1", "n1 -> o0"})
-    EXPECT_EQ(count(dot, part), std::string(part).starts_with("%x") || std::string(part).starts_with("%od") ? 2u : 1u) << part << " in\n" << dot;
+  for (const char* part :
+       {"aten::add.Tensor", "aten::relu", "%x f32[3, 4]", "%od\\\"d\\\\ f32[3, 4]", "%4 f32[2]", "output 0",
+        "output 1: none", "model.cpp:3", "v0 -> n0", "v1 -> n0", "n0 -> n1", "n1 -> o0"})
+    EXPECT_EQ(count(dot, part),
+              std::string(part).starts_with("%x") || std::string(part).starts_with("%od") ? 2u : 1u)
+        << part << " in\n"
+        << dot;
 }
 
 TEST(Draw, writes_svg_and_png) {
@@ -57,8 +62,11 @@ TEST(Draw, writes_svg_and_png) {
 
 TEST(Draw, says_what_keeps_it_from_drawing) {
   Folder folder;
-  auto said = [&](const std::filesystem::path& path) { return complaint_of([&] { small_graph().draw(path); }); };
-  EXPECT_NE(said(folder.path / "graph.jpg").find("as .svg or .png, not as \".jpg\""), std::string::npos) << said(folder.path / "graph.jpg");
+  auto said = [&](const std::filesystem::path& path) {
+    return complaint_of([&] { small_graph().draw(path); });
+  };
+  EXPECT_NE(said(folder.path / "graph.jpg").find("as .svg or .png, not as \".jpg\""), std::string::npos)
+      << said(folder.path / "graph.jpg");
   EXPECT_NE(said(folder.path / "graph").find(".svg or .png"), std::string::npos);
   const std::string search = std::getenv("PATH");
   setenv("PATH", folder.path.c_str(), 1);

@@ -33,7 +33,9 @@ bool share_a_place(const Box& a, const Box& b) {
 
 TEST(SurelyApart, NeverOfBoxesThatShareAPlace) {
   std::mt19937 random(3);
-  auto pick = [&](int64_t from, int64_t to) { return std::uniform_int_distribution<int64_t>(from, to)(random); };
+  auto pick = [&](int64_t from, int64_t to) {
+    return std::uniform_int_distribution<int64_t>(from, to)(random);
+  };
   size_t apart = 0, beside = 0;
   for (int n = 0; n < 20000; ++n) {
     Box boxes[2];
@@ -50,7 +52,8 @@ TEST(SurelyApart, NeverOfBoxesThatShareAPlace) {
     if (!said) continue;
     EXPECT_FALSE(share_a_place(boxes[0], boxes[1])) << n;
     ++apart;
-    beside += byte_range(boxes[0].placement()).second > byte_range(boxes[1].placement()).first && byte_range(boxes[1].placement()).second > byte_range(boxes[0].placement()).first;
+    beside += byte_range(boxes[0].placement()).second > byte_range(boxes[1].placement()).first &&
+              byte_range(boxes[1].placement()).second > byte_range(boxes[0].placement()).first;
   }
   EXPECT_GT(apart, 1000u);
   EXPECT_GT(beside, 100u);
@@ -59,9 +62,9 @@ TEST(SurelyApart, NeverOfBoxesThatShareAPlace) {
 TEST(SurelyApart, OfPartsOfOneTensor) {
   auto rows_of = [](int64_t width, int64_t offset) { return Box{{4, 4}, {width, 1}, offset}; };
   auto said = [](const Box& a, const Box& b) { return surely_apart(a.placement(), b.placement()); };
-  EXPECT_TRUE(said({{4, 2}, {4, 1}, 0}, {{4, 2}, {4, 1}, 2}));   // columns
-  EXPECT_TRUE(said({{2, 4}, {4, 1}, 0}, {{2, 4}, {4, 1}, 8}));   // rows
-  EXPECT_TRUE(said({{4}, {2}, 0}, {{4}, {2}, 1}));               // every other element
+  EXPECT_TRUE(said({{4, 2}, {4, 1}, 0}, {{4, 2}, {4, 1}, 2}));  // columns
+  EXPECT_TRUE(said({{2, 4}, {4, 1}, 0}, {{2, 4}, {4, 1}, 8}));  // rows
+  EXPECT_TRUE(said({{4}, {2}, 0}, {{4}, {2}, 1}));              // every other element
   EXPECT_TRUE(said(rows_of(8, 0), rows_of(8, 28)));
   EXPECT_TRUE(said(rows_of(9, 0), rows_of(9, 22)));
   EXPECT_TRUE(said(rows_of(9, 0), rows_of(9, 23)));

@@ -36,7 +36,9 @@ Change first_meta(std::function<void(TensorMeta&)> change) {
 
 }  // namespace
 
-TEST(Hash, is_the_same_in_every_process) { EXPECT_EQ(small_graph().hash(), "78334a46ef4b10a3ccf10a015e6ba113b7f8d17da715fc2a904d5e48a976043e"); }
+TEST(Hash, is_the_same_in_every_process) {
+  EXPECT_EQ(small_graph().hash(), "78334a46ef4b10a3ccf10a015e6ba113b7f8d17da715fc2a904d5e48a976043e");
+}
 
 TEST(Hash, changes_with_everything_that_is_computed) {
   const double tiny = 5e-324;
@@ -87,16 +89,21 @@ TEST(Hash, changes_with_everything_that_is_computed) {
       first_meta([](TensorMeta& m) { m.neg = true; }),
   };
   std::set<std::string> hashes;
-  for (size_t i = 0; i < changes.size(); ++i) EXPECT_TRUE(hashes.insert(hash_after(changes[i])).second) << "change " << i;
+  for (size_t i = 0; i < changes.size(); ++i)
+    EXPECT_TRUE(hashes.insert(hash_after(changes[i])).second) << "change " << i;
 }
 
 TEST(Hash, covers_the_bytes_of_constants) {
   std::set<std::string> hashes;
   at::Tensor wrapped = number(1.0).toTensor();
-  for (const at::Tensor& data : {at::tensor({1.f, 2.f}), at::tensor({1.f, 3.f}), at::tensor({0.f, 1.f}), at::tensor({-0.f, 1.f}), at::tensor({1.0, 2.0}), at::tensor({1.f, 2.f}).view({2, 1}),
-                                 at::tensor({1.f, 9.f, 2.f}).slice(0, 0, 3, 2), wrapped, at::tensor(1.0)})
+  for (const at::Tensor& data :
+       {at::tensor({1.f, 2.f}), at::tensor({1.f, 3.f}), at::tensor({0.f, 1.f}), at::tensor({-0.f, 1.f}),
+        at::tensor({1.0, 2.0}), at::tensor({1.f, 2.f}).view({2, 1}),
+        at::tensor({1.f, 9.f, 2.f}).slice(0, 0, 3, 2), wrapped, at::tensor(1.0)})
     EXPECT_TRUE(hashes.insert(hash_with_constant(data)).second) << data;
-  EXPECT_EQ(hash_with_constant(at::tensor({1.f, 9.f, 2.f}).slice(0, 0, 3, 2)), hash_with_constant(at::tensor({1.f, 8.f, 2.f}).slice(0, 0, 3, 2))) << "what lies between the elements is not part of it";
+  EXPECT_EQ(hash_with_constant(at::tensor({1.f, 9.f, 2.f}).slice(0, 0, 3, 2)),
+            hash_with_constant(at::tensor({1.f, 8.f, 2.f}).slice(0, 0, 3, 2)))
+      << "what lies between the elements is not part of it";
 }
 
 TEST(Hash, leaves_out_names_locations_and_numbering) {

@@ -26,7 +26,8 @@ Graph with_constant(const std::string& name, size_t position, Operand constant) 
     const bool tensor = node.op.schema().arguments()[i].type()->kind() == c10::TypeKind::TensorType;
     node.arguments.push_back(i == position ? constant : tensor ? Operand(x) : Operand(c10::IValue()));
   }
-  for (size_t i = 0; i < node.op.schema().returns().size(); ++i) node.results.push_back(graph.add_value(dense({2})));
+  for (size_t i = 0; i < node.op.schema().returns().size(); ++i)
+    node.results.push_back(graph.add_value(dense({2})));
   graph.add_node(std::move(node));
   return graph;
 }
@@ -62,8 +63,10 @@ TEST(Text, round_trip_of_every_part_of_a_meta) {
   meta.requires_grad = meta.conj = false;
   graph.add_input(meta);
   TensorMeta scalar = dense({});
-  for (auto dtype : {at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar, at::kByte, at::kBool, at::kComplexFloat, at::kComplexDouble, at::kComplexHalf,
-                     at::kUInt16, at::kUInt32, at::kUInt64, at::kFloat8_e5m2, at::kFloat8_e4m3fn, at::kQInt8, at::kFloat8_e4m3fnuz}) {
+  for (auto dtype :
+       {at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar, at::kByte,
+        at::kBool, at::kComplexFloat, at::kComplexDouble, at::kComplexHalf, at::kUInt16, at::kUInt32,
+        at::kUInt64, at::kFloat8_e5m2, at::kFloat8_e4m3fn, at::kQInt8, at::kFloat8_e4m3fnuz}) {
     scalar.dtype = dtype;
     graph.add_input(scalar);
   }
@@ -72,7 +75,9 @@ TEST(Text, round_trip_of_every_part_of_a_meta) {
 
 TEST(Text, round_trip_of_names) {
   Graph graph;
-  for (std::string name : {"layer.0.weight", "_x", "with space", "7", "3a", "quote\"back\\slash\nline\x01\xff", "return", "x", "x", "a:b", "constant", "%"}) graph.add_input(dense({1}), name);
+  for (std::string name : {"layer.0.weight", "_x", "with space", "7", "3a",
+                           "quote\"back\\slash\nline\x01\xff", "return", "x", "x", "a:b", "constant", "%"})
+    graph.add_input(dense({1}), name);
   expect_round_trip(graph);
 }
 
@@ -81,19 +86,26 @@ TEST(Text, round_trip_of_scalars) {
   uint64_t odd_nan = 0xfff8000000000123;
   double nan;
   std::memcpy(&nan, &odd_nan, sizeof nan);
-  for (double value : {0.0, -0.0, 1.0, -1.0, 0.1, 1e-5, 1e300, 5e-324, 1.7976931348623157e308, 123456789012345680.0, infinity, -infinity, std::nan(""), nan, 1.0 / 3})
+  for (double value : {0.0, -0.0, 1.0, -1.0, 0.1, 1e-5, 1e300, 5e-324, 1.7976931348623157e308,
+                       123456789012345680.0, infinity, -infinity, std::nan(""), nan, 1.0 / 3})
     expect_round_trip(with_constant("aten::add.Tensor", 2, c10::IValue(value)));
-  for (int64_t value : {int64_t(0), int64_t(-1), int64_t(7), std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()})
+  for (int64_t value : {int64_t(0), int64_t(-1), int64_t(7), std::numeric_limits<int64_t>::min(),
+                        std::numeric_limits<int64_t>::max()})
     expect_round_trip(with_constant("aten::add.Tensor", 2, c10::IValue(value)));
-  for (bool value : {true, false}) expect_round_trip(with_constant("aten::add.Tensor", 2, c10::IValue(value)));
+  for (bool value : {true, false})
+    expect_round_trip(with_constant("aten::add.Tensor", 2, c10::IValue(value)));
   expect_round_trip(with_constant("aten::add.Tensor", 2, c10::IValue(c10::complex<double>(1.5, -0.0))));
-  expect_round_trip(with_constant("aten::add.Tensor", 2, c10::IValue(c10::complex<double>(-infinity, std::nan("")))));
-  expect_round_trip(with_constant("aten::add.Tensor", 2, c10::IValue(at::Scalar(uint64_t(18446744073709551615u)))));
+  expect_round_trip(
+      with_constant("aten::add.Tensor", 2, c10::IValue(c10::complex<double>(-infinity, std::nan("")))));
+  expect_round_trip(
+      with_constant("aten::add.Tensor", 2, c10::IValue(at::Scalar(uint64_t(18446744073709551615u)))));
 }
 
 TEST(Text, round_trip_of_wrapped_numbers) {
-  for (const at::Scalar& scalar : {at::Scalar(3.5), at::Scalar(-0.0), at::Scalar(std::nan("")), at::Scalar(-std::numeric_limits<double>::infinity()), at::Scalar(-4), at::Scalar(true), at::Scalar(false),
-                                   at::Scalar(c10::complex<double>(1, 2))})
+  for (const at::Scalar& scalar :
+       {at::Scalar(3.5), at::Scalar(-0.0), at::Scalar(std::nan("")),
+        at::Scalar(-std::numeric_limits<double>::infinity()), at::Scalar(-4), at::Scalar(true),
+        at::Scalar(false), at::Scalar(c10::complex<double>(1, 2))})
     expect_round_trip(with_constant("aten::add.Tensor", 1, number(scalar)));
   Graph graph = with_constant("aten::add.Tensor", 1, number(3.5));
   EXPECT_NE(graph.to_string().find("number(3.5: f64)"), std::string::npos) << graph.to_string();
@@ -107,13 +119,20 @@ TEST(Text, round_trip_of_strings_devices_and_enumerations) {
   expect_round_trip(with_constant("aten::_to_copy", 2, c10::IValue(int64_t(at::kSparseCsr))));
   expect_round_trip(with_constant("aten::_to_copy", 6, c10::IValue(int64_t(at::MemoryFormat::ChannelsLast))));
   expect_round_trip(with_constant("aten::_to_copy", 6, c10::IValue(int64_t(99))));
-  EXPECT_NE(with_constant("aten::_to_copy", 1, c10::IValue(int64_t(at::kBFloat16))).to_string().find("dtype=bf16"), std::string::npos);
-  EXPECT_NE(with_constant("aten::_to_copy", 6, c10::IValue(int64_t(at::MemoryFormat::ChannelsLast))).to_string().find("memory_format=channels_last"), std::string::npos);
+  EXPECT_NE(
+      with_constant("aten::_to_copy", 1, c10::IValue(int64_t(at::kBFloat16))).to_string().find("dtype=bf16"),
+      std::string::npos);
+  EXPECT_NE(with_constant("aten::_to_copy", 6, c10::IValue(int64_t(at::MemoryFormat::ChannelsLast)))
+                .to_string()
+                .find("memory_format=channels_last"),
+            std::string::npos);
 }
 
 TEST(Text, round_trip_of_lists) {
-  for (std::vector<int64_t> list : {std::vector<int64_t>{}, {1}, {3, -4, 5}}) expect_round_trip(with_constant("aten::view", 1, c10::IValue(list)));
-  expect_round_trip(with_constant("aten::upsample_nearest1d.vec", 2, c10::IValue(std::vector<double>{1.0, -0.0})));
+  for (std::vector<int64_t> list : {std::vector<int64_t>{}, {1}, {3, -4, 5}})
+    expect_round_trip(with_constant("aten::view", 1, c10::IValue(list)));
+  expect_round_trip(
+      with_constant("aten::upsample_nearest1d.vec", 2, c10::IValue(std::vector<double>{1.0, -0.0})));
   expect_round_trip(with_constant("aten::upsample_nearest1d.vec", 2, c10::IValue(std::vector<double>{})));
   c10::List<bool> mask({true, false, true});
   expect_round_trip(with_constant("aten::convolution_backward", 10, c10::IValue(mask)));
@@ -129,13 +148,28 @@ TEST(Text, round_trip_of_tensor_lists_and_nones) {
   Graph graph;
   Value x = graph.add_input(dense({4}), "x"), i = graph.add_input(dense({2}, -1, at::kLong));
   Value a = graph.add_value(dense({2})), b = graph.add_value(dense({2}));
-  graph.add_node(Node{op("aten::split.Tensor"), {x, c10::IValue(2), c10::IValue(0)}, {std::vector<Value>{a, b}}, {}, Phase::Forward, {}});
-  graph.add_node(Node{op("aten::split.Tensor"), {x, c10::IValue(2), c10::IValue(0)}, {std::vector<Value>{}}, {}, Phase::Forward, {}});
+  graph.add_node(Node{op("aten::split.Tensor"),
+                      {x, c10::IValue(2), c10::IValue(0)},
+                      {std::vector<Value>{a, b}},
+                      {},
+                      Phase::Forward,
+                      {}});
+  graph.add_node(Node{op("aten::split.Tensor"),
+                      {x, c10::IValue(2), c10::IValue(0)},
+                      {std::vector<Value>{}},
+                      {},
+                      Phase::Forward,
+                      {}});
   call(graph, "aten::index.Tensor", {x, std::vector<Value>{Value{}, i}}, dense({2}));
   call(graph, "aten::cat", {std::vector<Value>{}, c10::IValue(0)}, dense({2}));
   call(graph, "aten::cat", {std::vector<Value>{a, b}, c10::IValue(0)}, dense({4}));
   Value n = graph.add_value(dense({4})), m = graph.add_value(dense({1}));
-  graph.add_node(Node{op("aten::native_layer_norm"), {x, c10::IValue(std::vector<int64_t>{4}), Value{}, Value{}, c10::IValue(1e-5)}, {n, m, Value{}}, {}, Phase::Backward, {}});
+  graph.add_node(Node{op("aten::native_layer_norm"),
+                      {x, c10::IValue(std::vector<int64_t>{4}), Value{}, Value{}, c10::IValue(1e-5)},
+                      {n, m, Value{}},
+                      {},
+                      Phase::Backward,
+                      {}});
   graph.set_outputs({n, Value{}, n});
   expect_round_trip(graph);
 }
@@ -154,13 +188,21 @@ TEST(Text, round_trip_of_writes) {
   Value c = call(graph, "aten::clone", {x, c10::IValue()}, dense({4}, 1));
   Value a = graph.add_value(dense({4}, 1));
   graph.add_node(Node{op("aten::add_.Tensor"), {c, x, c10::IValue(1)}, {a}, {{c, a}}, Phase::Forward, {}});
-  Value stats = graph.add_value(dense({4}, 1)), out = graph.add_value(dense({4})), mean = graph.add_value(dense({4})), deviation = graph.add_value(dense({4}));
-  graph.add_node(Node{op("aten::native_batch_norm"), {x, Value{}, Value{}, a, Value{}, c10::IValue(true), c10::IValue(0.1), c10::IValue(1e-5)}, {out, mean, deviation}, {{a, stats}}, Phase::Forward, {}});
+  Value stats = graph.add_value(dense({4}, 1)), out = graph.add_value(dense({4})),
+        mean = graph.add_value(dense({4})), deviation = graph.add_value(dense({4}));
+  graph.add_node(
+      Node{op("aten::native_batch_norm"),
+           {x, Value{}, Value{}, a, Value{}, c10::IValue(true), c10::IValue(0.1), c10::IValue(1e-5)},
+           {out, mean, deviation},
+           {{a, stats}},
+           Phase::Forward,
+           {}});
   graph.add_node(Node{op("aten::copy_"), {x, a, c10::IValue(false)}, {x}, {{x, x}}, Phase::Forward, {}});
   graph.set_outputs({a});
   expect_round_trip(graph);
   EXPECT_NE(graph.to_string().find("writes (%1 -> %2)"), std::string::npos) << graph.to_string();
-  EXPECT_NE(graph.to_string().find("writes (%2 -> %3: f32[4] storage 1 cpu)"), std::string::npos) << graph.to_string();
+  EXPECT_NE(graph.to_string().find("writes (%2 -> %3: f32[4] storage 1 cpu)"), std::string::npos)
+      << graph.to_string();
 }
 
 TEST(Text, round_trip_of_constants) {
@@ -178,7 +220,8 @@ TEST(Text, round_trip_of_constants) {
   at::Tensor ramp = at::arange(24, at::kFloat).view({4, 6});
   at::Tensor complex = at::complex(at::tensor({1.0, 2.0}), at::tensor({3.0, -0.0}));
   for (const at::Tensor& data :
-       {ramp, ramp.t(), ramp.slice(1, 1, 6, 2), ramp.slice(0, 1, 2).expand({3, 6}), at::empty({0, 3}), at::arange(3).gt(1), at::tensor(7), at::tensor({1.5, -0.0}).to(at::kBFloat16), complex,
+       {ramp, ramp.t(), ramp.slice(1, 1, 6, 2), ramp.slice(0, 1, 2).expand({3, 6}), at::empty({0, 3}),
+        at::arange(3).gt(1), at::tensor(7), at::tensor({1.5, -0.0}).to(at::kBFloat16), complex,
         complex.conj(), at::imag(complex.conj()), at::tensor({std::numeric_limits<float>::quiet_NaN(), 1.f})})
     graph.add_constant(meta_of(data), data);
   at::Tensor wrapped = number(2.5).toTensor();
@@ -224,7 +267,8 @@ TEST(Text, errors_name_the_line_and_what_was_expected) {
       {"graph(%\"x", "expected the closing quote"},
       {"graph(%\"x\\q\"#0", "escapes"},
       {"graph(%\"x\\x4", "hexadecimal"},
-      {"graph() {\n  aten::no_such_thing()\n  return ()\n}", "line 2: there is no operator aten::no_such_thing"},
+      {"graph() {\n  aten::no_such_thing()\n  return ()\n}",
+       "line 2: there is no operator aten::no_such_thing"},
       {"graph() {\n  %1\n  return ()\n}", "expected \"=\""},
       {"graph() {\n  %1: f32[] cpu = add()\n", "expected an operator"},
       {"graph() {\n  %1: f32[] cpu = aten::relu()\n", "aten::relu is given 0 of 1 arguments"},
@@ -237,11 +281,14 @@ TEST(Text, errors_name_the_line_and_what_was_expected) {
       {"graph() {\n  %1: f32[] cpu = aten::view(%0, [1, %0])\n", "a constant stands in a list of tensors"},
       {"graph() {\n  %1: f32[] cpu = aten::view(%0, [[[[[[[[[[[[[[[", "nested"},
       {"graph() {\n  %1: f32[] cpu = aten::view(%0, <Storage>)\n", "expected a value"},
-      {"graph() {\n  %1: f32[] cpu = aten::add.Tensor(%0, number(1: f64), alpha=1)\n", "another dtype than its value"},
+      {"graph() {\n  %1: f32[] cpu = aten::add.Tensor(%0, number(1: f64), alpha=1)\n",
+       "another dtype than its value"},
       {"graph() {\n  constant %0: f32[2] cpu = 0x00\n", "comes with 1 bytes"},
       {"graph() {\n  constant %0: f32[2] cpu = 0x000\n", "even number"},
-      {"graph() {\n  constant %0: f32[2] strides [1000000000000] cpu = 0x0000000000000000\n", "strides that reach over"},
-      {"graph() {\n  constant %0: f32[4611686018427387904, 4611686018427387904] cpu = 0x00\n", "larger than any memory"},
+      {"graph() {\n  constant %0: f32[2] strides [1000000000000] cpu = 0x0000000000000000\n",
+       "strides that reach over"},
+      {"graph() {\n  constant %0: f32[4611686018427387904, 4611686018427387904] cpu = 0x00\n",
+       "larger than any memory"},
       {"graph() {\n  constant %0: f32[-1] cpu = 0x\n", "negative size"},
       {"graph() {\n  constant %0: f32[1] meta = 0x00000000\n", "meta device"},
   };
@@ -255,9 +302,11 @@ TEST(Text, errors_name_the_line_and_what_was_expected) {
 TEST(Text, no_prefix_of_a_text_and_no_changed_byte_does_harm) {
   Graph graph = small_graph();
   graph.add_constant(dense({2}), at::tensor({1.f, 2.f}));
-  call(graph, "aten::add.Tensor", {Value{0}, number(2.5), c10::IValue(c10::complex<double>(1, 2))}, dense({1}));
+  call(graph, "aten::add.Tensor", {Value{0}, number(2.5), c10::IValue(c10::complex<double>(1, 2))},
+       dense({1}));
   const std::string text = graph.to_string();
-  for (size_t length = 0; length + 2 < text.size(); ++length) EXPECT_FALSE(refusal(text.substr(0, length)).empty()) << text.substr(0, length);
+  for (size_t length = 0; length + 2 < text.size(); ++length)
+    EXPECT_FALSE(refusal(text.substr(0, length)).empty()) << text.substr(0, length);
   for (size_t i = 0; i < text.size(); ++i)
     for (char c : {'\0', '"', '[', '9', '%', '\\', '\xff'}) {
       std::string changed = text;

@@ -1,4 +1,5 @@
-// Whole models, compiled, train as they do in eager: the same losses and the same gradients, bit by bit, over twenty steps of AdamW.
+// Whole models, compiled, train as they do in eager: the same losses and the same gradients, bit by bit, over
+// twenty steps of AdamW.
 #include "models.h"
 
 #include <tandem/tandem.h>
@@ -25,9 +26,11 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-/// Trains both copies step by step, the second one compiled, and compares everything that a step leaves behind.
+/// Trains both copies step by step, the second one compiled, and compares everything that a step leaves
+/// behind.
 void expect_equal_training(const Benchmark& eager, const Benchmark& twin, const std::string& backend) {
-  Compiled compiled = compile([&](const Tensors& in) { return Tensors{twin.loss(in)}; }, {.backend = backend, .name = twin.name, .watch = {twin.module}});
+  Compiled compiled = compile([&](const Tensors& in) { return Tensors{twin.loss(in)}; },
+                              {.backend = backend, .name = twin.name, .watch = {twin.module}});
   torch::optim::AdamW eager_optimiser(eager.module->parameters(), torch::optim::AdamWOptions(1e-3));
   torch::optim::AdamW twin_optimiser(twin.module->parameters(), torch::optim::AdamWOptions(1e-3));
   for (int step = 0; step < steps; ++step) {
@@ -41,12 +44,16 @@ void expect_equal_training(const Benchmark& eager, const Benchmark& twin, const 
     at::Tensor found = compiled(twin.inputs)[0];
     found.backward();
     ASSERT_TRUE(std::isfinite(expected.item<double>()));
-    ASSERT_TRUE(same_bits(expected, found)) << expected.item<double>() << " in eager, " << found.item<double>() << " compiled";
-    auto expected_parameters = eager.module->named_parameters(), found_parameters = twin.module->named_parameters();
+    ASSERT_TRUE(same_bits(expected, found))
+        << expected.item<double>() << " in eager, " << found.item<double>() << " compiled";
+    auto expected_parameters = eager.module->named_parameters(),
+         found_parameters = twin.module->named_parameters();
     for (const auto& parameter : expected_parameters)
-      ASSERT_TRUE(same_bits(parameter.value().grad(), found_parameters[parameter.key()].grad())) << "gradient of " << parameter.key();
+      ASSERT_TRUE(same_bits(parameter.value().grad(), found_parameters[parameter.key()].grad()))
+          << "gradient of " << parameter.key();
     auto expected_buffers = eager.module->named_buffers(), found_buffers = twin.module->named_buffers();
-    for (const auto& buffer : expected_buffers) ASSERT_TRUE(same_bits(buffer.value(), found_buffers[buffer.key()])) << "buffer " << buffer.key();
+    for (const auto& buffer : expected_buffers)
+      ASSERT_TRUE(same_bits(buffer.value(), found_buffers[buffer.key()])) << "buffer " << buffer.key();
     eager_optimiser.step();
     twin_optimiser.step();
   }
@@ -55,20 +62,27 @@ void expect_equal_training(const Benchmark& eager, const Benchmark& twin, const 
 
 /// The character model that `tandem train` trains.
 Benchmark make_char_gpt(c10::Device device) {
-  return bench::make_gpt({.layers = 4, .width = 128, .heads = 4, .vocabulary = 60, .context = 64, .dropout = 0.1}, 16, device, /*seed=*/7);
+  return bench::make_gpt(
+      {.layers = 4, .width = 128, .heads = 4, .vocabulary = 60, .context = 64, .dropout = 0.1}, 16, device,
+      /*seed=*/7);
 }
 
-Benchmark make(const std::string& name, c10::Device device) { return name == "char_gpt" ? make_char_gpt(device) : bench::make_benchmark(name, device, 0, /*seed=*/7); }
+Benchmark make(const std::string& name, c10::Device device) {
+  return name == "char_gpt" ? make_char_gpt(device) : bench::make_benchmark(name, device, 0, /*seed=*/7);
+}
 
-/// The model with random numbers everywhere: what it is given drops out, and so does a penalty on each of its parameters.
+/// The model with random numbers everywhere: what it is given drops out, and so does a penalty on each of its
+/// parameters.
 Benchmark with_dropout(Benchmark plain) {
   Benchmark dropping = plain;
   dropping.name += " with dropout";
   dropping.loss = [plain](const Tensors& in) {
     Tensors dropped;
-    for (const at::Tensor& t : in) dropped.push_back(t.is_floating_point() ? torch::dropout(t, 0.2, true) : t);
+    for (const at::Tensor& t : in)
+      dropped.push_back(t.is_floating_point() ? torch::dropout(t, 0.2, true) : t);
     at::Tensor loss = plain.loss(dropped);
-    for (const at::Tensor& parameter : plain.module->parameters()) loss = loss + torch::dropout(parameter.tanh(), 0.5, true).square().mean();
+    for (const at::Tensor& parameter : plain.module->parameters())
+      loss = loss + torch::dropout(parameter.tanh(), 0.5, true).square().mean();
     return loss;
   };
   return dropping;
@@ -76,13 +90,17 @@ Benchmark with_dropout(Benchmark plain) {
 
 class Models : public testing::TestWithParam<std::string> {};
 
-TEST_P(Models, TrainBitEqualToEager) { expect_equal_training(make(GetParam(), at::kCPU), make(GetParam(), at::kCPU), "eager"); }
-
-TEST_P(Models, TrainBitEqualToEagerWithDropout) {
-  expect_equal_training(with_dropout(make(GetParam(), at::kCPU)), with_dropout(make(GetParam(), at::kCPU)), "eager");
+TEST_P(Models, TrainBitEqualToEager) {
+  expect_equal_training(make(GetParam(), at::kCPU), make(GetParam(), at::kCPU), "eager");
 }
 
-// Some CUDA kernels add in an order of their own (cuDNN's weight gradients, attention's backward): two eager runs differ too, unless libtorch is asked for deterministic ones.
+TEST_P(Models, TrainBitEqualToEagerWithDropout) {
+  expect_equal_training(with_dropout(make(GetParam(), at::kCPU)), with_dropout(make(GetParam(), at::kCPU)),
+                        "eager");
+}
+
+// Some CUDA kernels add in an order of their own (cuDNN's weight gradients, attention's backward): two eager
+// runs differ too, unless libtorch is asked for deterministic ones.
 TEST_P(Models, TrainBitEqualToEagerOnCuda) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "no CUDA device";
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
@@ -99,11 +117,13 @@ std::vector<std::string> all_models() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(all_models()), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(all_models()),
+                         [](const auto& test) { return test.param; });
 
 TEST(CharGpt, DropsOutAnewWithAnotherSeed) {
   const Benchmark gpt = make_char_gpt(at::kCPU);
-  Compiled compiled = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; }, {.backend = "eager", .watch = {gpt.module}});
+  Compiled compiled = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; },
+                              {.backend = "eager", .watch = {gpt.module}});
   auto loss_with_seed = [&](uint64_t seed) {
     torch::manual_seed(seed);
     return compiled(gpt.inputs)[0].item<double>();
@@ -115,7 +135,8 @@ TEST(CharGpt, DropsOutAnewWithAnotherSeed) {
 
 TEST(CharGpt, StopsDroppingOutInEvaluation) {
   const Benchmark gpt = make_char_gpt(at::kCPU);
-  Compiled compiled = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; }, {.backend = "eager", .watch = {gpt.module}});
+  Compiled compiled = compile([&](const Tensors& in) { return Tensors{gpt.loss(in)}; },
+                              {.backend = "eager", .watch = {gpt.module}});
   compiled(gpt.inputs);
   gpt.module->eval();
   const double expected = gpt.loss(gpt.inputs).item<double>();

@@ -38,8 +38,11 @@ Joint layer_norm() {
   Node forward = w.node("aten::native_layer_norm", {x, ints({4}), weight, bias, number(1e-5)});
   w.phase = Phase::Backward;
   c10::List<bool> mask({true, true, true});
-  Node backward = w.node("aten::native_layer_norm_backward", {tangent, x, ints({4}), forward.results[1], forward.results[2], weight, bias, c10::IValue(mask)});
-  w.graph.set_outputs({std::get<Value>(forward.results[0]), std::get<Value>(backward.results[0]), std::get<Value>(backward.results[1]), std::get<Value>(backward.results[2])});
+  Node backward = w.node(
+      "aten::native_layer_norm_backward",
+      {tangent, x, ints({4}), forward.results[1], forward.results[2], weight, bias, c10::IValue(mask)});
+  w.graph.set_outputs({std::get<Value>(forward.results[0]), std::get<Value>(backward.results[0]),
+                       std::get<Value>(backward.results[1]), std::get<Value>(backward.results[2])});
   return {w.graph, 3, 1};
 }
 
@@ -60,7 +63,8 @@ TEST(DefaultPartition, F11EveryValueKeepsItsDescription) {
   Joint joint = layer_norm();
   Partition halves = partition_default(joint);
   for (const Graph* half : {&halves.forward, &halves.backward})
-    for (const Node& node : half->nodes()) for_each_result(node, [&](Value v) { EXPECT_EQ(half->meta(v), joint.graph.meta(v)); });
+    for (const Node& node : half->nodes())
+      for_each_result(node, [&](Value v) { EXPECT_EQ(half->meta(v), joint.graph.meta(v)); });
 }
 
 TEST(DefaultPartition, AGradientThatIsAPrimalOrAForwardValueIsReturnedThroughSaved) {
@@ -70,7 +74,8 @@ TEST(DefaultPartition, AGradientThatIsAPrimalOrAForwardValueIsReturnedThroughSav
   w.graph.set_outputs({w.call("aten::cos", {y}), y, sine, tangent, Value()});
   Joint joint{w.graph, 2, 1};
   EXPECT_EQ(partition_default(joint).saved, (std::vector<Value>{y, sine}));
-  expect_halves_equal_joint(joint, {at::rand({3}, at::kDouble), at::rand({3}, at::kDouble)}, {at::rand({3}, at::kDouble)});
+  expect_halves_equal_joint(joint, {at::rand({3}, at::kDouble), at::rand({3}, at::kDouble)},
+                            {at::rand({3}, at::kDouble)});
 }
 
 TEST(DefaultPartition, ForwardNodesThatOnlyTheBackwardNeedsRunInTheForward) {
@@ -87,7 +92,8 @@ TEST(DefaultPartition, ForwardNodesThatOnlyTheBackwardNeedsRunInTheForward) {
 TEST(DefaultPartition, DeadNodesAndForeignConstantsGoFromBothHalves) {
   GraphWriter w;
   Value x = w.input({3}), tangent = w.input({3});
-  Value two = w.constant(at::full({3}, 2.0, at::kDouble)), three = w.constant(at::full({3}, 3.0, at::kDouble));
+  Value two = w.constant(at::full({3}, 2.0, at::kDouble)),
+        three = w.constant(at::full({3}, 3.0, at::kDouble));
   Value out = w.call("aten::mul.Tensor", {x, two});
   w.call("aten::sin", {out});
   w.phase = Phase::Backward;
@@ -122,7 +128,8 @@ TEST(DefaultPartition, AWriteToAnInputStaysInItsPhase) {
     w.phase = phase;
     Value doubled = w.call("aten::mul.Scalar", {x, number(2.0)});
     Value after = w.graph.add_value(w.graph.meta(x));
-    w.graph.add_node(Node{find_op("aten::copy_"), {x, doubled, c10::IValue(false)}, {after}, {{x, after}}, phase});
+    w.graph.add_node(
+        Node{find_op("aten::copy_"), {x, doubled, c10::IValue(false)}, {after}, {{x, after}}, phase});
     w.graph.set_outputs({Value(), tangent});
     Partition halves = partition_default({w.graph, 1, 1});
     EXPECT_EQ(halves.forward.nodes().size(), phase == Phase::Forward ? 2u : 0u);
@@ -169,7 +176,8 @@ TEST(Partitioners, AreNamedWhenTheySplitWrongly) {
     }
     return std::string();
   };
-  auto expect_complaint = [&](const Partition& halves, const std::string& part, const PartitionContext& context = {}) {
+  auto expect_complaint = [&](const Partition& halves, const std::string& part,
+                              const PartitionContext& context = {}) {
     const std::string said = complaint(halves, context);
     EXPECT_NE(said.find("careless"), said.npos) << said;
     EXPECT_NE(said.find(part), said.npos) << said;
@@ -190,7 +198,10 @@ TEST(Partitioners, AreNamedWhenTheySplitWrongly) {
 
 TEST(Partitioners, AreFoundByName) {
   EXPECT_TRUE(find_partitioner("default"));
-  register_partitioner("mine", Partitioner([](const Joint& joint, const PartitionContext& context) { return partition_default(joint, context); }, "mine", "2"));
+  register_partitioner(
+      "mine", Partitioner([](const Joint& joint,
+                             const PartitionContext& context) { return partition_default(joint, context); },
+                          "mine", "2"));
   EXPECT_EQ(find_partitioner("mine").version, "2");
   try {
     find_partitioner("nobody's");

@@ -19,17 +19,20 @@ Joint dropped_sine() {
   const Value dropped = std::get<Value>(drop.results[0]), mask = std::get<Value>(drop.results[1]);
   const Value out = w.call("aten::mul.Tensor", {dropped, x});
   w.phase = Phase::Backward;
-  const Value through = w.call("aten::native_dropout_backward", {w.call("aten::mul.Tensor", {tangent, dropped}), mask, number(2.0)});
+  const Value through = w.call("aten::native_dropout_backward",
+                               {w.call("aten::mul.Tensor", {tangent, dropped}), mask, number(2.0)});
   w.graph.set_outputs({out, w.call("aten::mul.Tensor", {through, sine})});
   return {w.graph, 1, 1};
 }
 
-Tensors run_halves(const Partition& halves, size_t forward_outputs, const Tensors& primals, const Tensors& tangents) {
+Tensors run_halves(const Partition& halves, size_t forward_outputs, const Tensors& primals,
+                   const Tensors& tangents) {
   Tensors outputs = halves.forward.run(Tensors(primals));
   Tensors arguments(outputs.begin() + int64_t(forward_outputs), outputs.end());
   arguments.insert(arguments.end(), tangents.begin(), tangents.end());
-  for (const at::Tensor& primal : primals) primal.fill_(99);         // what the caller writes in between is no concern of the backward
-  at::rand({3});                                                     // nor what he draws
+  // what the caller writes in between is no concern of the backward
+  for (const at::Tensor& primal : primals) primal.fill_(99);
+  at::rand({3});  // nor what he draws
   Tensors gradients = halves.backward.run(std::move(arguments));
   outputs.resize(forward_outputs);
   outputs.insert(outputs.end(), gradients.begin(), gradients.end());
@@ -89,7 +92,8 @@ TEST(RecomputeAll, TakesTheConstantsAlongThatItReadsAgain) {
 TEST(SaveAll, SavesEverythingInMemoryOfItsOwnAndRunsNothingAgain) {
   const Joint joint = dropped_sine();
   const Partition halves = partition_save_all(joint);
-  EXPECT_EQ(halves.saved.size(), 3u);                                // the sine, what is left of it, the mask; not what is returned
+  // the sine, what is left of it, the mask; not what is returned
+  EXPECT_EQ(halves.saved.size(), 3u);
   EXPECT_FALSE(has_call(halves.backward, "aten::sin") || has_call(halves.backward, "aten::native_dropout"));
   expect_joint(joint, halves);
 }
@@ -99,7 +103,7 @@ TEST(SplitAt, RunsAgainWhatLiesBehindTheChosenValues) {
   std::vector<bool> chosen(joint.graph.value_count());
   chosen[size_t(std::get<Value>(joint.graph.nodes()[0].results[0]).id)] = true;
   const Partition halves = split_at(joint, {}, chosen);
-  EXPECT_EQ(halves.saved.size(), 2u);                                // the sine and the state
+  EXPECT_EQ(halves.saved.size(), 2u);  // the sine and the state
   EXPECT_FALSE(has_call(halves.backward, "aten::sin"));
   EXPECT_TRUE(has_call(halves.backward, "aten::native_dropout"));
   expect_joint(joint, halves);
@@ -130,10 +134,10 @@ TEST(SplitAt, WhatRunsAgainReadsNothingFromAnOutput) {
   verify(halves, joint, {}, "tested");
   const at::Tensor input = at::rand({8}, at::kDouble), ones = at::ones({8}, at::kDouble);
   Tensors outputs = halves.forward.run({input.clone()});
-  ASSERT_EQ(outputs.size(), 4u);                   // with the copy of the input, and the sine
+  ASSERT_EQ(outputs.size(), 4u);  // with the copy of the input, and the sine
   outputs[0].fill_(99);
   const Tensors gradients = halves.backward.run({outputs[2], outputs[3], ones, ones});
-  EXPECT_TRUE(at::equal(gradients[0], at::full({8}, 99.0, at::kDouble)));   // refused when compiled
+  EXPECT_TRUE(at::equal(gradients[0], at::full({8}, 99.0, at::kDouble)));  // refused when compiled
   EXPECT_TRUE(at::equal(gradients[1], input.sin().cos()));
 }
 

@@ -28,7 +28,9 @@ Value sum_of(GraphWriter& w, const std::vector<Value>& values) {
   return total;
 }
 
-Value row_sum(GraphWriter& w, Value x, bool keepdim = false) { return w.call("aten::sum.dim_IntList", {x, ints({1}), c10::IValue(keepdim)}); }
+Value row_sum(GraphWriter& w, Value x, bool keepdim = false) {
+  return w.call("aten::sum.dim_IntList", {x, ints({1}), c10::IValue(keepdim)});
+}
 
 }  // namespace
 
@@ -59,7 +61,8 @@ TEST(CommonSubexpressions, F24CosTwiceAndItsSums) {
 TEST(CommonSubexpressions, F24ChainsMergeFromTheFront) {
   GraphWriter w;
   Value x = w.input({4, 4});
-  Value a = w.call("aten::sin", {w.call("aten::cos", {x})}), b = w.call("aten::sin", {w.call("aten::cos", {x})});
+  Value a = w.call("aten::sin", {w.call("aten::cos", {x})}),
+        b = w.call("aten::sin", {w.call("aten::cos", {x})});
   Value c = w.call("aten::add.Tensor", {a, a}), d = w.call("aten::add.Tensor", {b, b});
   sum_of(w, {c, d});
   EXPECT_EQ(removed(w), 3u);
@@ -69,7 +72,8 @@ TEST(CommonSubexpressions, F24AnExplicitDefaultIsTheDefault) {
   GraphWriter w;
   Value x = w.input({4, 4});
   Value implicit = w.call("aten::sum.dim_IntList", {x, ints({1})});
-  sum_of(w, {implicit, row_sum(w, x, false), w.call("aten::sum", {x}), w.call("aten::sum", {x}), row_sum(w, x, false)});
+  sum_of(w, {implicit, row_sum(w, x, false), w.call("aten::sum", {x}), w.call("aten::sum", {x}),
+             row_sum(w, x, false)});
   EXPECT_EQ(removed(w), 3u);
 }
 
@@ -123,7 +127,8 @@ TEST(CommonSubexpressions, F25RandomNodesDrawAnew) {
 TEST(CommonSubexpressions, F25AnIntegerIsNoFloat) {
   GraphWriter w;
   Value x = w.input({4, 4});
-  sum_of(w, {w.call("aten::add.Scalar", {x, number(int64_t(1))}), w.call("aten::add.Scalar", {x, number(1.0)})});
+  sum_of(w,
+         {w.call("aten::add.Scalar", {x, number(int64_t(1))}), w.call("aten::add.Scalar", {x, number(1.0)})});
   EXPECT_EQ(removed(w), 0u);
 }
 
@@ -158,7 +163,8 @@ TEST(CommonSubexpressions, AViewOfAMergedValueNamesTheMemoryThatIsLeft) {
   Value x = w.input({4, 4});
   auto cosine = [&] { return w.call("aten::cos", {x}); };
   Value a = cosine(), b = cosine(), c = cosine();
-  Value row = w.call("aten::t", {b}), again = w.call("aten::t", {a}), flat = w.call("aten::unsqueeze", {w.call("aten::t", {c}), number(int64_t(0))});
+  Value row = w.call("aten::t", {b}), again = w.call("aten::t", {a}),
+        flat = w.call("aten::unsqueeze", {w.call("aten::t", {c}), number(int64_t(0))});
   sum_of(w, {a, row, again, flat});
   EXPECT_EQ(removed(w), 4u);
   Graph merged = eliminate_common_subexpressions(w.graph);

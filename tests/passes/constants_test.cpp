@@ -12,7 +12,9 @@ TEST(Constants, AChainThatStartsInAFactoryBecomesOneConstant) {
   Value empty = w.call("aten::empty.memory_format", {ints({2}), number(int64_t(at::kDouble))});
   Value table = empty;
   for (int64_t i = 0; i < 2; ++i) {
-    Value element = w.call("aten::fill.Scalar", {w.call("aten::select.int", {table, number(int64_t(0)), number(i)}), number(3.0 + double(i))});
+    Value element =
+        w.call("aten::fill.Scalar",
+               {w.call("aten::select.int", {table, number(int64_t(0)), number(i)}), number(3.0 + double(i))});
     table = w.call("aten::select_scatter", {table, element, number(int64_t(0)), number(i)});
   }
   w.graph.set_outputs({w.call("aten::mul.Tensor", {x, table})});
@@ -68,7 +70,9 @@ TEST(Constants, RandomAndLargeNodesStay) {
   GraphWriter w;
   Value c = w.constant(at::ones({2}, at::kDouble)), x = w.input({2});
   Value drawn = w.call("aten::rand_like", {c});
-  Value large = w.call("aten::expand", {w.call("aten::unsqueeze", {w.call("aten::sin", {c}), number(int64_t(0))}), ints({8192, 2})});
+  Value large =
+      w.call("aten::expand",
+             {w.call("aten::unsqueeze", {w.call("aten::sin", {c}), number(int64_t(0))}), ints({8192, 2})});
   Value sum = w.call("aten::sum.dim_IntList", {w.call("aten::mul.Tensor", {large, x}), ints({0})});
   w.graph.set_outputs({w.call("aten::add.Tensor", {sum, drawn})});
   Graph graph = fold_constants(w.graph);
@@ -82,10 +86,12 @@ TEST(Constants, AWrittenCloneIsNotShared) {
   Value c = w.constant(at::ones({2}, at::kDouble)), x = w.input({2});
   Value copy = w.call("aten::clone", {c});
   Value after = w.graph.add_value(w.graph.meta(copy));
-  w.graph.add_node(Node{find_op("aten::add_.Tensor"), {copy, x, number(int64_t(1))}, {after}, {{copy, after}}});
+  w.graph.add_node(
+      Node{find_op("aten::add_.Tensor"), {copy, x, number(int64_t(1))}, {after}, {{copy, after}}});
   w.graph.set_outputs({w.call("aten::sin", {after})});
   Graph graph = fold_constants(w.graph);
-  for (int run = 0; run < 2; ++run) EXPECT_TRUE(at::equal(graph.run({at::ones({2}, at::kDouble)})[0], at::full({2}, 2.0, at::kDouble).sin()));
+  for (int run = 0; run < 2; ++run)
+    EXPECT_TRUE(at::equal(graph.run({at::ones({2}, at::kDouble)})[0], at::full({2}, 2.0, at::kDouble).sin()));
 }
 
 TEST(Identities, ReadersReadTheSource) {

@@ -10,11 +10,17 @@ struct GraphWriter {
   Phase phase = Phase::Forward;
 
   /// An input of these sizes in memory of its own; contiguous unless strides are given.
-  Value input(Dims sizes, at::ScalarType dtype = at::kDouble, Dims strides = {}) { return build().input(sizes, dtype, c10::kCPU, strides); }
+  Value input(Dims sizes, at::ScalarType dtype = at::kDouble, Dims strides = {}) {
+    return build().input(sizes, dtype, c10::kCPU, strides);
+  }
   Value constant(const at::Tensor& data) { return build().constant(data); }
 
-  Node& node(const char* op, std::vector<Operand> arguments) { return build().node(op, std::move(arguments)); }
-  Value call(const char* op, std::vector<Operand> arguments) { return build().call(op, std::move(arguments)); }
+  Node& node(const char* op, std::vector<Operand> arguments) {
+    return build().node(op, std::move(arguments));
+  }
+  Value call(const char* op, std::vector<Operand> arguments) {
+    return build().call(op, std::move(arguments));
+  }
 
   /// What an input of this kind would be described as.
   TensorMeta meta(const Dims& sizes, at::ScalarType dtype = at::kDouble, Dims strides = {}) {

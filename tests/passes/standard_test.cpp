@@ -32,9 +32,18 @@ std::string refusal_of(const Pass& pass) {
 }
 
 TEST(StandardPasses, APassThatBreaksAGraphIsNamed) {
-  EXPECT_EQ(refusal_of({[](Graph graph) { graph.set_outputs({}); return graph; }, "cutting", "1"}),
-            "the pass 'cutting' broke a graph: it changed the number of inputs or outputs; a pass must keep both");
-  const std::string refusal = refusal_of({[](Graph graph) { graph.nodes().clear(); return graph; }, "emptying", "1"});
+  EXPECT_EQ(
+      refusal_of({[](Graph graph) {
+                    graph.set_outputs({});
+                    return graph;
+                  },
+                  "cutting", "1"}),
+      "the pass 'cutting' broke a graph: it changed the number of inputs or outputs; a pass must keep both");
+  const std::string refusal = refusal_of({[](Graph graph) {
+                                            graph.nodes().clear();
+                                            return graph;
+                                          },
+                                          "emptying", "1"});
   EXPECT_EQ(refusal.find("the pass 'emptying' broke a graph: "), 0u) << refusal;
   EXPECT_EQ(refusal_of({[](Graph graph) { return graph; }, "careful", "1"}), "");
 }

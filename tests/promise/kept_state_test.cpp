@@ -1,4 +1,5 @@
-// Programs that keep tensors of their own beyond a call: hidden states, caches, histories. Nothing of a trace may stay behind, and every call gives what eager gives.
+// Programs that keep tensors of their own beyond a call: hidden states, caches, histories. Nothing of a trace
+// may stay behind, and every call gives what eager gives.
 #include "runtime/compare.h"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -33,12 +34,13 @@ void expect_same_calls(const Make& make, const std::vector<Tensors>& calls) {
       const Tensors in = copies_of(given);
       for (const at::Tensor& out : compiled ? fast(in) : fn(in)) results.push_back(out);
     }
-    results.push_back(torch::rand(2));       // the generator stands where it stands in eager
+    results.push_back(torch::rand(2));  // the generator stands where it stands in eager
     return results;
   };
   const Tensors eager = run(false), got = run(true);
   ASSERT_EQ(eager.size(), got.size());
-  for (size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_values(eager[i], got[i])) << "result " << i << "\n" << eager[i] << "\n" << got[i];
+  for (size_t i = 0; i < eager.size(); ++i)
+    EXPECT_TRUE(same_values(eager[i], got[i])) << "result " << i << "\n" << eager[i] << "\n" << got[i];
 }
 
 TEST(KeptState, AHiddenStateIsCarriedOn) {
@@ -55,10 +57,12 @@ TEST(KeptState, AHiddenStateIsCarriedOn) {
 
 TEST(KeptState, ItIsSaidWhichTensorAndWhereItWasMade) {
   at::Tensor h = torch::zeros(3);
-  Compiled fast([&](const Tensors& in) {
-    h = torch::tanh(in[0] + h);
-    return Tensors{h.sum()};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        h = torch::tanh(in[0] + h);
+        return Tensors{h.sum()};
+      },
+      {});
   for (int call = 0; call < 3; ++call) fast({torch::ones(3)});
   const std::string reason = fast.explain({torch::ones(3)}).eager_reason;
   EXPECT_TRUE(contains(reason, "[3]") && contains(reason, "aten::tanh")) << reason;
@@ -84,32 +88,43 @@ TEST(KeptState, ALazilyMadeConstantIsMadeOnceAndThenCompiled) {
 TEST(KeptState, ACacheThatGrows) {
   auto make = [] {
     return [cosines = at::Tensor()](const Tensors& in) mutable {
-      if (!cosines.defined() || cosines.size(0) < in[0].size(0)) cosines = torch::cos(torch::arange(in[0].size(0)));
+      if (!cosines.defined() || cosines.size(0) < in[0].size(0))
+        cosines = torch::cos(torch::arange(in[0].size(0)));
       return Tensors{(in[0] * cosines.slice(0, 0, in[0].size(0))).sum()};
     };
   };
-  expect_same_calls(make, {{torch::ones(8)}, {torch::ones(4)}, {torch::ones(8)}, {torch::ones(16)}, {torch::ones(4)}, {torch::ones(16)}});
+  expect_same_calls(make, {{torch::ones(8)},
+                           {torch::ones(4)},
+                           {torch::ones(8)},
+                           {torch::ones(16)},
+                           {torch::ones(4)},
+                           {torch::ones(16)}});
 }
 
 TEST(KeptState, AHistoryGrowsByOneACall) {
   auto history = std::make_shared<Tensors>();
   at::Tensor w = leaf({3});
-  Compiled fast([&, history](const Tensors& in) {
-    at::Tensor loss = (in[0] * w).sum();
-    history->push_back(loss.detach());
-    return Tensors{loss};
-  }, {});
+  Compiled fast(
+      [&, history](const Tensors& in) {
+        at::Tensor loss = (in[0] * w).sum();
+        history->push_back(loss.detach());
+        return Tensors{loss};
+      },
+      {});
   for (int call = 0; call < 4; ++call) fast({torch::full(3, double(call))})[0].backward();
   ASSERT_EQ(history->size(), 4u);
-  for (int call = 0; call < 4; ++call) EXPECT_TRUE(same_values((*history)[size_t(call)], (torch::full(3, double(call)) * w).sum().detach()));
+  for (int call = 0; call < 4; ++call)
+    EXPECT_TRUE(same_values((*history)[size_t(call)], (torch::full(3, double(call)) * w).sum().detach()));
 }
 
 TEST(KeptState, ALossThatIsKeptCanBeDifferentiated) {
   at::Tensor w = leaf({3}), penalty;
-  Compiled fast([&](const Tensors& in) {
-    penalty = w.pow(2).sum();
-    return Tensors{(in[0] * w).sum()};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        penalty = w.pow(2).sum();
+        return Tensors{(in[0] * w).sum()};
+      },
+      {});
   for (int call = 0; call < 3; ++call) {
     at::Tensor loss = fast({torch::ones(3)})[0] + penalty;
     EXPECT_TRUE(same_values(torch::autograd::grad({loss}, {w})[0], torch::ones(3) + 2 * w.detach()));
@@ -118,12 +133,14 @@ TEST(KeptState, ALossThatIsKeptCanBeDifferentiated) {
 
 TEST(KeptState, ViewsAndTheirBases) {
   Tensors kept;
-  Compiled fast([&](const Tensors& in) {
-    at::Tensor base = in[0] * 2;
-    kept = {base, base.slice(0, 1), in[0].slice(0, 1)};
-    base.add_(1);
-    return Tensors{base.sum()};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        at::Tensor base = in[0] * 2;
+        kept = {base, base.slice(0, 1), in[0].slice(0, 1)};
+        base.add_(1);
+        return Tensors{base.sum()};
+      },
+      {});
   at::Tensor x = torch::arange(4.f);
   for (int call = 0; call < 3; ++call) {
     fast({x});
@@ -138,11 +155,13 @@ TEST(KeptState, ViewsAndTheirBases) {
 
 TEST(KeptState, AnArgumentThatIsKept) {
   at::Tensor last;
-  Compiled fast([&](const Tensors& in) {
-    at::Tensor y = last.defined() ? in[0] - last : in[0];
-    last = in[0];
-    return Tensors{y.sum()};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        at::Tensor y = last.defined() ? in[0] - last : in[0];
+        last = in[0];
+        return Tensors{y.sum()};
+      },
+      {});
   EXPECT_EQ(fast({torch::full(2, 1.f)})[0].item<float>(), 2);
   EXPECT_EQ(fast({torch::full(2, 4.f)})[0].item<float>(), 6);
   EXPECT_EQ(fast({torch::full(2, 9.f)})[0].item<float>(), 10);
@@ -150,18 +169,21 @@ TEST(KeptState, AnArgumentThatIsKept) {
 
 TEST(KeptState, WritesToInputsHappenOnce) {
   Tensors kept;
-  Compiled fast([&](const Tensors& in) {
-    in[0].add_(1);
-    kept.push_back(in[0] * 2);
-    return Tensors{in[0].sum()};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        in[0].add_(1);
+        kept.push_back(in[0] * 2);
+        return Tensors{in[0].sum()};
+      },
+      {});
   at::Tensor x = torch::zeros(2);
   for (int call = 1; call <= 3; ++call) {
     EXPECT_EQ(fast({x})[0].item<float>(), float(2 * call));
     EXPECT_EQ(x._version(), uint32_t(call));
   }
   ASSERT_EQ(kept.size(), 3u);
-  for (int call = 1; call <= 3; ++call) EXPECT_TRUE(same_values(kept[size_t(call) - 1], torch::full(2, 2.f * float(call))));
+  for (int call = 1; call <= 3; ++call)
+    EXPECT_TRUE(same_values(kept[size_t(call) - 1], torch::full(2, 2.f * float(call))));
 }
 
 TEST(KeptState, ARefusedTraceLeavesTensorsWithData) {
@@ -181,21 +203,25 @@ TEST(KeptState, ARefusedTraceLeavesTensorsWithData) {
 
 TEST(KeptState, AProgramThatFailsLeavesTensorsWithData) {
   at::Tensor h;
-  Compiled fast([&](const Tensors& in) {
-    h = in[0] * 3;
-    return Tensors{h.mm(h)};                 // no matrices
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        h = in[0] * 3;
+        return Tensors{h.mm(h)};  // no matrices
+      },
+      {});
   EXPECT_ANY_THROW(fast({torch::ones(3)}));
   EXPECT_TRUE(same_values(h, torch::full(3, 3.f)));
 }
 
 TEST(KeptState, ExplainingLeavesEverythingAsItWas) {
   at::Tensor h = torch::zeros(2), x = torch::ones(2);
-  Compiled fast([&](const Tensors& in) {
-    in[0].add_(1);
-    h = torch::dropout(in[0], 0.5, true);
-    return Tensors{h * 2};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        in[0].add_(1);
+        h = torch::dropout(in[0], 0.5, true);
+        return Tensors{h * 2};
+      },
+      {});
   torch::manual_seed(5);
   at::Tensor next = torch::rand(2);
   torch::manual_seed(5);
@@ -210,12 +236,25 @@ TEST(KeptState, ExplainingLeavesEverythingAsItWas) {
 TEST(KeptState, BesideWhatAHistoryMayHold) {
   using Step = std::function<at::Tensor(const at::Tensor& x)>;
   const std::vector<Step> steps = {
-      [](const at::Tensor& x) { at::NoGradGuard no_grad; return x.slice(0, 0, 2); },
-      [](const at::Tensor& x) { at::NoGradGuard no_grad; return x.slice(0, 1).mul_(2); },
+      [](const at::Tensor& x) {
+        at::NoGradGuard no_grad;
+        return x.slice(0, 0, 2);
+      },
+      [](const at::Tensor& x) {
+        at::NoGradGuard no_grad;
+        return x.slice(0, 1).mul_(2);
+      },
       [](const at::Tensor& x) { return at::bernoulli(x, 0.5); },
       [](const at::Tensor& x) { return at::real(at::complex(x, x).conj()); },
-      [](const at::Tensor& x) { at::Tensor y = x * 1; y.copy_(y); return y; },
-      [](const at::Tensor& x) { at::Tensor y = (x * 1).view({1, 3}); return y.t_().addmm_(y, at::ones({1, 1})); },
+      [](const at::Tensor& x) {
+        at::Tensor y = x * 1;
+        y.copy_(y);
+        return y;
+      },
+      [](const at::Tensor& x) {
+        at::Tensor y = (x * 1).view({1, 3});
+        return y.t_().addmm_(y, at::ones({1, 1}));
+      },
   };
   for (const Step& step : steps)
     for (bool computed : {false, true}) {
@@ -228,7 +267,8 @@ TEST(KeptState, BesideWhatAHistoryMayHold) {
         };
       };
       std::vector<Tensors> calls;
-      for (int call = 0; call < 3; ++call) calls.push_back({computed ? leaf.detach().clone().requires_grad_() * 1 : leaf.detach().clone()});
+      for (int call = 0; call < 3; ++call)
+        calls.push_back({computed ? leaf.detach().clone().requires_grad_() * 1 : leaf.detach().clone()});
       expect_same_calls(make, calls);
     }
 }
@@ -239,7 +279,9 @@ struct Scale : torch::autograd::Function<Scale> {
     ctx->saved_data["factor"] = factor;
     return x * factor;
   }
-  static Tensors backward(torch::autograd::AutogradContext* ctx, Tensors gradients) { return {gradients[0] * ctx->saved_data["factor"].toTensor(), at::Tensor()}; }
+  static Tensors backward(torch::autograd::AutogradContext* ctx, Tensors gradients) {
+    return {gradients[0] * ctx->saved_data["factor"].toTensor(), at::Tensor()};
+  }
 };
 
 TEST(KeptState, ContextsOfCustomFunctionsAreNoState) {
@@ -250,11 +292,13 @@ TEST(KeptState, ContextsOfCustomFunctionsAreNoState) {
 }
 
 TEST(KeptState, WhatHooksHoldIsNoState) {
-  Compiled fast([](const Tensors& in) {
-    at::Tensor middle = in[0] * 2, factor = in[0].detach() * 3;
-    middle.register_hook([factor](const at::Tensor& gradient) { return gradient * factor; });
-    return Tensors{middle.sum()};
-  }, {});
+  Compiled fast(
+      [](const Tensors& in) {
+        at::Tensor middle = in[0] * 2, factor = in[0].detach() * 3;
+        middle.register_hook([factor](const at::Tensor& gradient) { return gradient * factor; });
+        return Tensors{middle.sum()};
+      },
+      {});
   at::Tensor x = leaf({3});
   EXPECT_EQ(fast.explain({x}).eager_reason, "");
   EXPECT_TRUE(same_values(torch::autograd::grad({fast({x})[0]}, {x})[0], x.detach() * 6));
@@ -274,7 +318,8 @@ TEST(KeptState, BesideAWriteThatAutogradDoesNotSee) {
     const Tensors want = fn({x}), got = fast({x});
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_TRUE(same_values(want[i], got[i]));
-      EXPECT_TRUE(same_values(torch::autograd::grad({want[i].sum()}, {x}, {}, true)[0], torch::autograd::grad({got[i].sum()}, {x}, {}, true)[0]));
+      EXPECT_TRUE(same_values(torch::autograd::grad({want[i].sum()}, {x}, {}, true)[0],
+                              torch::autograd::grad({got[i].sum()}, {x}, {}, true)[0]));
     }
   }
 }

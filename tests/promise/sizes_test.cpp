@@ -17,7 +17,8 @@ TEST(Sizes, ThreeHundredInThreeHundredStepsAreHardlyCompiled) {
   const Callable fn = [](const Tensors& in) { return Tensors{in[0].sin().sum()}; };
   Compiled fast(fn, {.watched_calls = false});
   const Counted counted;
-  for (int64_t n = 1; n <= 300; ++n) EXPECT_TRUE(same_values(fast({torch::ones(n)})[0], fn({torch::ones(n)})[0]));
+  for (int64_t n = 1; n <= 300; ++n)
+    EXPECT_TRUE(same_values(fast({torch::ones(n)})[0], fn({torch::ones(n)})[0]));
   EXPECT_LE(counted.traced(), 4u);
   EXPECT_GE(counted.ran_uncompiled(), 296u);
 }

@@ -1,4 +1,5 @@
-// Surroundings that can be seen are seen at the very next call: gradients, generators, members and options of libtorch's own modules.
+// Surroundings that can be seen are seen at the very next call: gradients, generators, members and options of
+// libtorch's own modules.
 #include "runtime/compare.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -27,7 +28,8 @@ void expect_cleared(bool before_forward, bool watches) {
       if (!before_forward) optimizer.zero_grad();
       return loss;
     };
-    auto fast = compile(step, watches ? Options{.watched_calls = false, .watch = {model.ptr()}} : Options{.watched_calls = false});
+    auto fast = compile(step, watches ? Options{.watched_calls = false, .watch = {model.ptr()}}
+                                      : Options{.watched_calls = false});
     Tensors gradients;
     for (int i = 0; i < 5; ++i) {
       (compiled ? fast(torch::ones({2, 3})) : step(torch::ones({2, 3}))).backward();
@@ -145,10 +147,12 @@ TEST(Surroundings, DrawsOfOtherThreadsAreNeitherSeedingNorRewound) {
   const at::Tensor first = torch::rand(3), second = torch::rand(3);
   torch::manual_seed(2);
   at::Tensor drawn;
-  auto fast = compile([&](at::Tensor x) {
-    if (!drawn.defined()) std::thread([&] { drawn = torch::rand(3); }).join();
-    return torch::dropout(x, 0.0, true);
-  }, {.watched_calls = false});
+  auto fast = compile(
+      [&](at::Tensor x) {
+        if (!drawn.defined()) std::thread([&] { drawn = torch::rand(3); }).join();
+        return torch::dropout(x, 0.0, true);
+      },
+      {.watched_calls = false});
   EXPECT_EQ(fast.explain(torch::ones(3)).eager_reason, "");
   EXPECT_TRUE(same_values(drawn, first));
   EXPECT_TRUE(same_values(torch::rand(3), second));
@@ -168,14 +172,21 @@ void expect_seen(Module module, const at::Tensor& x, const Change& change) {
 }
 
 TEST(Surroundings, MembersOfModulesThatAreReplaced) {
-  expect_seen(nn::Linear(2, 2), torch::ones({1, 2}), [](nn::Linear& m, int round) { if (round) m->weight = torch::full({2, 2}, float(round)).requires_grad_(); });
-  expect_seen(nn::Embedding(3, 2), torch::tensor({0L, 2L}), [](nn::Embedding& m, int round) { if (round) m->weight = torch::full({3, 2}, float(round)).requires_grad_(); });
+  expect_seen(nn::Linear(2, 2), torch::ones({1, 2}), [](nn::Linear& m, int round) {
+    if (round) m->weight = torch::full({2, 2}, float(round)).requires_grad_();
+  });
+  expect_seen(nn::Embedding(3, 2), torch::tensor({0L, 2L}), [](nn::Embedding& m, int round) {
+    if (round) m->weight = torch::full({3, 2}, float(round)).requires_grad_();
+  });
 }
 
 TEST(Surroundings, OptionsOfModules) {
-  expect_seen(nn::Dropout(0.1), torch::ones(50), [](nn::Dropout& m, int round) { m->options.p(0.2 * round); });
-  expect_seen(nn::LayerNorm(nn::LayerNormOptions({3})), torch::arange(3.f), [](nn::LayerNorm& m, int round) { m->options.eps(round + 1e-5); });
-  expect_seen(nn::LeakyReLU(), -torch::ones(3), [](nn::LeakyReLU& m, int round) { m->options.negative_slope(round); });
+  expect_seen(nn::Dropout(0.1), torch::ones(50),
+              [](nn::Dropout& m, int round) { m->options.p(0.2 * round); });
+  expect_seen(nn::LayerNorm(nn::LayerNormOptions({3})), torch::arange(3.f),
+              [](nn::LayerNorm& m, int round) { m->options.eps(round + 1e-5); });
+  expect_seen(nn::LeakyReLU(), -torch::ones(3),
+              [](nn::LeakyReLU& m, int round) { m->options.negative_slope(round); });
   expect_seen(nn::BatchNorm1d(2), torch::arange(8.f).view({4, 2}), [](nn::BatchNorm1d& m, int round) {
     m->eval();
     m->options.eps(round + 0.5);

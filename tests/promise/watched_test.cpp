@@ -11,8 +11,10 @@ using test::counter;
 using test::leaf;
 using test::same_values;
 
-/// Calls `fn` compiled and as it is, with `change(n)` before call n; the results must be equal whenever a call is watched, and from the one on that notices.
-void expect_noticed(const Callable& fn, const std::function<void(int)>& change, const Tensors& in, const std::string& reason) {
+/// Calls `fn` compiled and as it is, with `change(n)` before call n; the results must be equal whenever a
+/// call is watched, and from the one on that notices.
+void expect_noticed(const Callable& fn, const std::function<void(int)>& change, const Tensors& in,
+                    const std::string& reason) {
   Compiled fast(fn, {});
   const uint64_t before = counter("promise_broken");
   for (int call = 1; call <= 6; ++call) {
@@ -26,7 +28,8 @@ void expect_noticed(const Callable& fn, const std::function<void(int)>& change, 
 
 TEST(Watched, ACapturedNumber) {
   double factor = 1;
-  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * factor}; }, [&](int call) { factor = call; }, {leaf({3})}, "other is 2 where it was 1");
+  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * factor}; }, [&](int call) { factor = call; },
+                 {leaf({3})}, "other is 2 where it was 1");
 }
 
 TEST(Watched, ItIsSaidWhere) {
@@ -43,7 +46,7 @@ TEST(Watched, ItIsSaidWhere) {
 TEST(Watched, AHostsRandomNumber) {
   std::mt19937 random(7), replay(7);
   Compiled fast([&](const Tensors& in) { return Tensors{in[0] + double(random())}; }, {});
-  replay();                                  // the trace draws the first, and so does the first call
+  replay();  // the trace draws the first, and so does the first call
   at::Tensor x = torch::zeros(1, at::kDouble);
   for (int call = 2; call <= 4; ++call) {
     at::Tensor got = call == 2 ? (fast({x}), fast({x})[0]) : fast({x})[0];
@@ -53,18 +56,21 @@ TEST(Watched, AHostsRandomNumber) {
 
 TEST(Watched, ABufferThatIsRefilled) {
   std::vector<float> buffer(2);
-  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * torch::from_blob(buffer.data(), {2})}; }, [&](int call) { buffer[0] = float(call); }, {leaf({2})}, "numbers");
+  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * torch::from_blob(buffer.data(), {2})}; },
+                 [&](int call) { buffer[0] = float(call); }, {leaf({2})}, "numbers");
 }
 
 TEST(Watched, ABufferThatATensorIsMadeOf) {
   std::vector<float> buffer(2);
-  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * at::tensor(buffer)}; }, [&](int call) { buffer[0] = float(call); }, {leaf({2})}, "numbers");
+  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * at::tensor(buffer)}; },
+                 [&](int call) { buffer[0] = float(call); }, {leaf({2})}, "numbers");
 }
 
 TEST(Watched, AReplacedCapture) {
   Tensors all;
   at::Tensor captured;
-  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * captured}; }, [&](int call) { all.push_back(captured = torch::full(2, float(call))); }, {leaf({2})},
+  expect_noticed([&](const Tensors& in) { return Tensors{in[0] * captured}; },
+                 [&](int call) { all.push_back(captured = torch::full(2, float(call))); }, {leaf({2})},
                  "another tensor than the one that was captured");
 }
 
@@ -75,7 +81,8 @@ struct Own : torch::nn::Module {
 
 TEST(Watched, AnOptionOfAModule) {
   auto own = std::make_shared<Own>();
-  expect_noticed([&](const Tensors& in) { return Tensors{own->forward(in[0])}; }, [&](int call) { own->scale = call; }, {leaf({2})}, "where it was");
+  expect_noticed([&](const Tensors& in) { return Tensors{own->forward(in[0])}; },
+                 [&](int call) { own->scale = call; }, {leaf({2})}, "where it was");
 }
 
 TEST(Watched, AModuleThatNobodyNamed) {
@@ -89,23 +96,28 @@ TEST(Watched, AModuleThatNobodyNamed) {
 
 TEST(Watched, ABranch) {
   bool negative = false;
-  expect_noticed([&](const Tensors& in) { return Tensors{negative ? -in[0] : in[0].abs()}; }, [&](int call) { negative = call > 1; }, {leaf({2})}, "aten::neg");
+  expect_noticed([&](const Tensors& in) { return Tensors{negative ? -in[0] : in[0].abs()}; },
+                 [&](int call) { negative = call > 1; }, {leaf({2})}, "aten::neg");
 }
 
 TEST(Watched, AnOutputThatIsAnother) {
   bool first = true;
-  expect_noticed([&](const Tensors& in) {
-    at::Tensor a = in[0] + 1, b = in[0] + 2;
-    return Tensors{first ? a : b};
-  }, [&](int call) { first = call == 1; }, {leaf({2})}, "output 0");
+  expect_noticed(
+      [&](const Tensors& in) {
+        at::Tensor a = in[0] + 1, b = in[0] + 2;
+        return Tensors{first ? a : b};
+      },
+      [&](int call) { first = call == 1; }, {leaf({2})}, "output 0");
 }
 
 TEST(Watched, CallsAreWatchedEverMoreRarely) {
   size_t runs = 0;
-  Compiled fast([&](const Tensors& in) {
-    ++runs;
-    return Tensors{in[0] * 2};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        ++runs;
+        return Tensors{in[0] * 2};
+      },
+      {});
   std::vector<int> watched;
   for (int call = 1; call <= 40; ++call) {
     const size_t before = runs;
@@ -117,10 +129,12 @@ TEST(Watched, CallsAreWatchedEverMoreRarely) {
 
 TEST(Watched, ItCanBeTurnedOff) {
   size_t runs = 0;
-  Compiled fast([&](const Tensors& in) {
-    ++runs;
-    return Tensors{in[0] * 2};
-  }, {.watched_calls = false});
+  Compiled fast(
+      [&](const Tensors& in) {
+        ++runs;
+        return Tensors{in[0] * 2};
+      },
+      {.watched_calls = false});
   for (int call = 1; call <= 5; ++call) fast({torch::ones(2)});
   EXPECT_EQ(runs, 1u);
 }
@@ -139,18 +153,21 @@ TEST(Watched, WhereCompiledCodeGivesOtherBitsTheProgramIsTracedAgain) {
   for (int call = 1; call <= 3; ++call) fast({x});
   EXPECT_EQ(compiled_runs, 3u);
   factor = 5;
-  fast({x});                                 // not watched
+  fast({x});  // not watched
   EXPECT_TRUE(same_values(fast({x})[0], x * 5));
   EXPECT_TRUE(same_values(fast({x})[0], x * 5));
 }
 
 TEST(Watched, GradientsInsideAndNestedCompiledFunctions) {
   const uint64_t before = counter("promise_broken");
-  auto inner = std::make_shared<Compiled>([](const Tensors& in) { return Tensors{in[0].sin() * in[0]}; }, Options{});
-  Compiled fast([inner](const Tensors& in) {
-    at::Tensor x = in[0].detach().requires_grad_(), y = (*inner)({x})[0] + x * x + x;
-    return Tensors{torch::autograd::grad({y.sum()}, {x})[0] * in[0]};
-  }, {});
+  auto inner =
+      std::make_shared<Compiled>([](const Tensors& in) { return Tensors{in[0].sin() * in[0]}; }, Options{});
+  Compiled fast(
+      [inner](const Tensors& in) {
+        at::Tensor x = in[0].detach().requires_grad_(), y = (*inner)({x})[0] + x * x + x;
+        return Tensors{torch::autograd::grad({y.sum()}, {x})[0] * in[0]};
+      },
+      {});
   at::Tensor x = leaf({4});
   for (int call = 1; call <= 6; ++call) fast({x})[0].sum().backward();
   EXPECT_EQ(counter("promise_broken"), before);
@@ -177,10 +194,12 @@ TEST(Watched, FunctionsThatDrawCounterNumbersAreTracedAgain) {
 /// Eager differentiates a write to a view through its base, which no fake has.
 TEST(Watched, AGradientInsideThroughAWriteToAView) {
   const uint64_t before = counter("promise_broken");
-  Compiled fast([](const Tensors& in) {
-    in[1].mul_(in[0]);
-    return Tensors{in[1], torch::autograd::grad({in[1].sum()}, {in[0]}, {}, true, true)[0]};
-  }, {});
+  Compiled fast(
+      [](const Tensors& in) {
+        in[1].mul_(in[0]);
+        return Tensors{in[1], torch::autograd::grad({in[1].sum()}, {in[0]}, {}, true, true)[0]};
+      },
+      {});
   for (int call = 1; call <= 4; ++call) fast({leaf({4}), torch::randn({4, 4}).select(0, 1)});
   EXPECT_EQ(counter("promise_broken"), before);
 }

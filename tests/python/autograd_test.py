@@ -1,4 +1,5 @@
-"""Gradients through compiled Python functions: modes, custom functions, hooks on saved tensors, checkpoints."""
+"""Gradients through compiled Python functions: modes, custom functions, hooks on
+saved tensors, checkpoints."""
 
 import unittest
 
@@ -109,7 +110,10 @@ class Gradients(unittest.TestCase):
             with torch.autocast("cpu", torch.bfloat16):
                 want, got = (self.x @ weight).float().tanh(), compiled(self.x, weight)
             self.assertTrue(torch.equal(got, want))
-            for a, b in zip(torch.autograd.grad(got.sum(), (self.x, weight)), torch.autograd.grad(want.sum(), (self.x, weight))):
+            for a, b in zip(
+                torch.autograd.grad(got.sum(), (self.x, weight)),
+                torch.autograd.grad(want.sum(), (self.x, weight)),
+            ):
                 self.assertTrue(torch.equal(a, b))
 
         def inside(x, w):
@@ -132,7 +136,9 @@ class Gradients(unittest.TestCase):
         computed = torch.randn(4, requires_grad=True) * 2
 
         def slope(x):
-            first, second = torch.autograd.grad((x * weight * weight * computed).sum(), (weight, computed), create_graph=True)
+            first, second = torch.autograd.grad(
+                (x * weight * weight * computed).sum(), (weight, computed), create_graph=True
+            )
             return (first * x + second).sum()
 
         compiled = tandem.compile(slope)
@@ -245,7 +251,9 @@ class Gradients(unittest.TestCase):
         self.compiled_same(hooked)
 
     def test_random_numbers_are_eagers(self):
-        self.compiled_same(lambda x: torch.nn.functional.dropout(x, 0.5) + torch.rand_like(x) + torch.randn(4))
+        self.compiled_same(
+            lambda x: torch.nn.functional.dropout(x, 0.5) + torch.rand_like(x) + torch.randn(4)
+        )
 
     def test_seeding_inside_is_left_to_eager(self):
         def seeded(x):
@@ -261,7 +269,9 @@ class Gradients(unittest.TestCase):
         self.assertTrue(torch.equal(torch.get_rng_state(), before))
 
     def test_tensors_made_inside(self):
-        self.compiled_same(lambda x: x * torch.tensor([1.0, 2.0, 3.0, 4.0]) + torch.arange(4) + torch.ones(3, 1))
+        self.compiled_same(
+            lambda x: x * torch.tensor([1.0, 2.0, 3.0, 4.0]) + torch.arange(4) + torch.ones(3, 1)
+        )
 
     def test_written_inputs(self):
         def write(x, y):

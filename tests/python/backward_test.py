@@ -12,20 +12,25 @@ class Backward(unittest.TestCase):
         tandem.reset()
 
     def expect_gradients(self, program, calls=5):
-        """`program` makes a function of two leaves; what it returns and the gradients it leaves are compared."""
+        """`program` makes a function of two leaves; what it returns and the gradients
+        it leaves are compared."""
 
         def run(compile):
             w, v = torch.nn.Parameter(torch.linspace(-1, 1, 4)), torch.nn.Parameter(torch.linspace(1, 2, 4))
             call, found = compile(program(w, v)), []
             for i in range(calls):
                 out = call(torch.full((4,), float(i + 1)))
-                found += [t.detach().clone() if t is not None else torch.zeros(0) for t in (out, w.grad, v.grad)]
+                found += [
+                    t.detach().clone() if t is not None else torch.zeros(0) for t in (out, w.grad, v.grad)
+                ]
             return found
 
         expected = run(lambda f: f)
         for watched in (True, False):
             with self.subTest(watched=watched):
-                got = run(lambda f, watched=watched: tandem.compile(f, watched_calls=watched, must_compile=True))
+                got = run(
+                    lambda f, watched=watched: tandem.compile(f, watched_calls=watched, must_compile=True)
+                )
                 self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, got, strict=True)))
         self.assertEqual(tandem.counters().get("promise_broken", 0), 0)
 

@@ -1,4 +1,5 @@
-"""A Python program's compiled code is remembered where the environment says, and found there by the next process."""
+"""A Python program's compiled code is remembered where the environment says, and found there
+by the next process."""
 
 import os
 import subprocess
@@ -7,7 +8,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-# Compares a step with what the function itself gives, and says how the compile went: state, joint traces, tensors that hooks of the caller's were given, reason.
+# Compares a step with what the function itself gives, and says how the compile went: state, joint traces,
+# tensors that hooks of the caller's were given, reason.
 STEP = """
 import contextlib
 import torch, tandem
@@ -121,7 +123,13 @@ class Cache(unittest.TestCase):
     def run_steps(self, steps: str = "step()") -> list[list[str]]:
         """What steps in a new process print; its working folder stays empty."""
         environment = {**os.environ, "TANDEM_CACHE": "on", "TANDEM_CACHE_DIR": str(self.cache)}
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", STEP + steps], cwd=self.work, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", STEP + steps],
+            cwd=self.work,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(list(self.work.iterdir()), [])
         return [line.split("|") for line in done.stdout.splitlines()]
@@ -136,7 +144,12 @@ class Cache(unittest.TestCase):
 
     def test_m13_m18_code_without_name_and_version_is_not_cached(self):
         steps = self.run_steps(UNNAMED)
-        reasons = ["CubeBackward", "registers a hook on a tensor", "hooks on saved tensors are set", "hooks on saved tensors are set"]
+        reasons = [
+            "CubeBackward",
+            "registers a hook on a tensor",
+            "hooks on saved tensors are set",
+            "hooks on saved tensors are set",
+        ]
         for (state, traces, _, said), reason in zip(steps, reasons, strict=True):
             self.assertEqual((state, traces), ("bypass", "1"))
             self.assertIn(reason, said)
@@ -148,7 +161,10 @@ class Cache(unittest.TestCase):
 
     def test_a_second_backward_is_refused_of_code_from_the_cache_too(self):
         for traces in ("1", "0"):
-            self.assertEqual(self.run_steps(TWICE), [[traces, "Trying to backward through the graph a second"], [traces, "accepted"]])
+            self.assertEqual(
+                self.run_steps(TWICE),
+                [[traces, "Trying to backward through the graph a second"], [traces, "accepted"]],
+            )
 
     def test_a_function_that_clears_gradients_is_found_by_the_next_process(self):
         self.assertEqual([self.run_steps(CLEARED) for _ in range(3)], [[["miss"]], [["hit"]], [["hit"]]])

@@ -47,10 +47,20 @@ class Structures(unittest.TestCase):
         return compiled
 
     def test_nested_lists_tuples_and_dicts(self):
-        self.same(lambda x, d, s: {"y": x * s + d["mask"][0], "rest": [(x.t(), d["mask"]), 7, None, "name"]}, self.x, {"mask": [self.x + 1]}, 2.0)
+        self.same(
+            lambda x, d, s: {"y": x * s + d["mask"][0], "rest": [(x.t(), d["mask"]), 7, None, "name"]},
+            self.x,
+            {"mask": [self.x + 1]},
+            2.0,
+        )
 
     def test_keywords(self):
-        self.same(lambda x, *, scale, bias=None: x * scale if bias is None else x * scale + bias, self.x, scale=3.0, bias=self.x)
+        self.same(
+            lambda x, *, scale, bias=None: x * scale if bias is None else x * scale + bias,
+            self.x,
+            scale=3.0,
+            bias=self.x,
+        )
 
     def test_dataclasses_and_named_tuples(self):
         compiled = tandem.compile(lambda batch: Batch(batch.x * batch.scale, batch.scale + 1))
@@ -65,7 +75,10 @@ class Structures(unittest.TestCase):
         self.same(lambda x: x.shape, self.x)
 
     def test_ordered_dicts_and_deques(self):
-        self.same(lambda d: collections.OrderedDict(a=d["b"], b=d["a"] * 2), collections.OrderedDict(a=self.x, b=self.x + 1))
+        self.same(
+            lambda d: collections.OrderedDict(a=d["b"], b=d["a"] * 2),
+            collections.OrderedDict(a=self.x, b=self.x + 1),
+        )
         self.same(lambda q: collections.deque([q[0] + q[1]]), collections.deque([self.x, self.x]))
 
     def test_no_result_and_no_arguments(self):

@@ -1,4 +1,5 @@
-"""Checkpoints with random numbers: the recomputation draws what the forward drew, and the generator ends where eager's does."""
+"""Checkpoints with random numbers: the recomputation draws what the forward drew, and the generator
+ends where eager's does."""
 
 import unittest
 from typing import Any, Callable

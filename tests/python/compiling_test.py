@@ -47,12 +47,19 @@ class IsCompiling(unittest.TestCase):
 
         for watched in (True, False):
             tandem.reset()
-            compiled, w = tandem.compile(forces, watched_calls=watched), torch.linspace(1, 2, 3, requires_grad=True)
+            compiled, w = (
+                tandem.compile(forces, watched_calls=watched),
+                torch.linspace(1, 2, 3, requires_grad=True),
+            )
             for i in range(5):
                 x, y = torch.full((3,), i + 1.0), torch.full((3,), i + 1.0)
                 got, expected = compiled(x, w), forces(y, w)
                 self.assertTrue(torch.equal(got, expected))
-                self.assertTrue(torch.equal(torch.autograd.grad(got.sum(), w)[0], torch.autograd.grad(expected.sum(), w)[0]))
+                self.assertTrue(
+                    torch.equal(
+                        torch.autograd.grad(got.sum(), w)[0], torch.autograd.grad(expected.sum(), w)[0]
+                    )
+                )
                 self.assertTrue(x.requires_grad)
             self.assertEqual(tandem.counters().get("ran_uncompiled", 0), 0)
             self.assertEqual(tandem.counters().get("promise_broken", 0), 0)
@@ -79,7 +86,10 @@ class IsCompiling(unittest.TestCase):
             tandem.reset()
             compiled = tandem.compile(program, watched_calls=watched)
             for _ in range(5):
-                x, y = torch.linspace(0, 1, 3, requires_grad=True), torch.linspace(0, 1, 3, requires_grad=True)
+                x, y = (
+                    torch.linspace(0, 1, 3, requires_grad=True),
+                    torch.linspace(0, 1, 3, requires_grad=True),
+                )
                 got, expected = compiled(x), told(y)
                 self.assertTrue(torch.equal(got, expected))
                 got.sum().backward()
@@ -91,7 +101,9 @@ class IsCompiling(unittest.TestCase):
 
     def test_it_is_false_where_the_original_runs(self):
         seen = []
-        compiled = tandem.compile(lambda x: (seen.append(torch.compiler.is_compiling()), x * x.sum().item())[1])
+        compiled = tandem.compile(
+            lambda x: (seen.append(torch.compiler.is_compiling()), x * x.sum().item())[1]
+        )
         compiled(torch.ones(2))
         self.assertEqual(seen, [False])
 
@@ -132,9 +144,18 @@ class IsCompiling(unittest.TestCase):
                 step()
             return weight.detach()
 
-        for kind, options in ((torch.optim.Adam, {}), (torch.optim.AdamW, {"foreach": True}), (torch.optim.NAdam, {}), (torch.optim.SGD, {"momentum": 0.9})):
+        for kind, options in (
+            (torch.optim.Adam, {}),
+            (torch.optim.AdamW, {"foreach": True}),
+            (torch.optim.NAdam, {}),
+            (torch.optim.SGD, {"momentum": 0.9}),
+        ):
             with self.subTest(kind.__name__):
-                self.assertTrue(torch.equal(trained(tandem.compile, kind, **options), trained(lambda f: f, kind, **options)))
+                self.assertTrue(
+                    torch.equal(
+                        trained(tandem.compile, kind, **options), trained(lambda f: f, kind, **options)
+                    )
+                )
         self.assertFalse(torch.compiler.is_compiling())
 
     def test_an_optimiser_that_fails_leaves_nothing_behind(self):

@@ -1,4 +1,5 @@
-"""Corners of libtorch that programs come upon: batched gradients, second backwards, numbers in the place of tensors, layouts, marks for the profiler, operators that go."""
+"""Corners of libtorch that programs come upon: batched gradients, second backwards, numbers in the place of
+tensors, layouts, marks for the profiler, operators that go."""
 
 import gc
 import unittest
@@ -37,7 +38,9 @@ class BatchedGradients(unittest.TestCase):
             with self.subTest(name):
                 torch.manual_seed(0)
                 x = torch.randn(2, requires_grad=True)
-                self.assertTrue(torch.equal(differentiate(tandem.compile(function), x), differentiate(function, x)))
+                self.assertTrue(
+                    torch.equal(differentiate(tandem.compile(function), x), differentiate(function, x))
+                )
 
     def test_is_grads_batched(self):
         def differentiate(function, x):
@@ -53,7 +56,9 @@ class BatchedGradients(unittest.TestCase):
     def test_a_vmap_of_backwards(self):
         def differentiate(function, x):
             y = function(x)
-            return torch.func.vmap(lambda g: torch.autograd.grad(y, x, g, retain_graph=True)[0])(torch.eye(y.numel()).reshape(-1, *y.shape))
+            return torch.func.vmap(lambda g: torch.autograd.grad(y, x, g, retain_graph=True)[0])(
+                torch.eye(y.numel()).reshape(-1, *y.shape)
+            )
 
         self.check(differentiate)
 
@@ -88,7 +93,7 @@ class SecondBackwards(unittest.TestCase):
 
     def outcome(self, function, order):
         x = torch.tensor([1.0, 2.0], requires_grad=True)
-        results = [function(x) for _ in range(2)]                 # the second call is a watched one
+        results = [function(x) for _ in range(2)]  # the second call is a watched one
         said = []
         for result in results:
             result = result if isinstance(result, tuple) else (result,)
@@ -106,7 +111,9 @@ class SecondBackwards(unittest.TestCase):
                 for order in orders:
                     with self.subTest(function=name, door=door, order=order):
                         torch._dynamo.reset()
-                        self.assertEqual(self.outcome(compiled(function), order), self.outcome(function, order))
+                        self.assertEqual(
+                            self.outcome(compiled(function), order), self.outcome(function, order)
+                        )
 
     def test_of_one_result(self):
         self.check(self.ONE, (0, 0))
@@ -175,34 +182,52 @@ class Versions(unittest.TestCase):
         for _ in range(3):
             x = torch.ones(3, requires_grad=requires_grad) * 1
             results = function(x, torch.tensor([True, False, True]))
-            seen.append([x._version] + [result._version for result in (results if isinstance(results, tuple) else (results,))])
+            seen.append(
+                [x._version]
+                + [result._version for result in (results if isinstance(results, tuple) else (results,))]
+            )
         return seen
 
     def test_are_eagers(self):
         for function in (put_twice, write_twice, view_and_write, only_counted):
             for requires_grad in (False, True):
-                for options in ({}, {"watched_calls": False}, {"keep_input_mutations": False, "watched_calls": False}):
-                    with self.subTest(function=function.__name__, requires_grad=requires_grad, options=options):
-                        self.assertEqual(self.versions(tandem.compile(function, **options), requires_grad), self.versions(function, requires_grad))
+                for options in (
+                    {},
+                    {"watched_calls": False},
+                    {"keep_input_mutations": False, "watched_calls": False},
+                ):
+                    with self.subTest(
+                        function=function.__name__, requires_grad=requires_grad, options=options
+                    ):
+                        self.assertEqual(
+                            self.versions(tandem.compile(function, **options), requires_grad),
+                            self.versions(function, requires_grad),
+                        )
 
     def test_are_eagers_through_dynamo(self):
         for function in (put_twice, write_twice, view_and_write):
             with self.subTest(function.__name__):
                 torch._dynamo.reset()
-                self.assertEqual(self.versions(torch.compile(function, backend="tandem"), False), self.versions(function, False))
-
+                self.assertEqual(
+                    self.versions(torch.compile(function, backend="tandem"), False),
+                    self.versions(function, False),
+                )
 
     def test_that_the_function_reads_are_eagers(self):
         for options in ({}, {"watched_calls": False}):
             with self.subTest(options=options):
                 x, mask = torch.ones(3), torch.tensor([True, False, True])
                 function = tandem.compile(read_versions, **options)
-                self.assertEqual([function(x, mask) for _ in range(5)], [(2 * k, 2 * k + 2, 1) for k in range(5)])
+                self.assertEqual(
+                    [function(x, mask) for _ in range(5)], [(2 * k, 2 * k + 2, 1) for k in range(5)]
+                )
                 self.assertIn("version", tandem.explain(function, x, mask).eager_reason)
 
     def test_that_the_function_reads_are_eagers_through_dynamo(self):
         function = torch.compile(read_version_of_a_result, backend="tandem")
-        self.assertEqual([function(torch.ones(3), torch.tensor([True, False, True])) for _ in range(3)], [(0, 1)] * 3)
+        self.assertEqual(
+            [function(torch.ones(3), torch.tensor([True, False, True])) for _ in range(3)], [(0, 1)] * 3
+        )
 
 
 class Operators(unittest.TestCase):
@@ -222,19 +247,25 @@ class Operators(unittest.TestCase):
             def function(x):
                 return torch.cos(torch.ops.tandem_no_formula.triple(torch.relu(x)))
 
-            for compiled in (tandem.compile(function), tandem.compile(function, watched_calls=False), torch.compile(function, backend="tandem")):
+            for compiled in (
+                tandem.compile(function),
+                tandem.compile(function, watched_calls=False),
+                torch.compile(function, backend="tandem"),
+            ):
                 for _ in range(2):
                     x, y = (torch.ones(2, requires_grad=True) for _ in range(2))
                     compiled(x).sum().backward()
                     function(y).sum().backward()
                     self.assertTrue(torch.equal(x.grad, y.grad))
             before = tandem.counters()["ran_uncompiled"]
-            tandem.compile(function)(torch.ones(2))               # nothing is differentiated
+            tandem.compile(function)(torch.ones(2))  # nothing is differentiated
             self.assertEqual(tandem.counters()["ran_uncompiled"], before)
 
     def test_a_number_is_looked_for(self):
         for backend in ("eager", "debug"):
-            function = tandem.compile(lambda t: torch.zeros(torch.isin(1, t).shape) + torch.isin(1, t), backend=backend)
+            function = tandem.compile(
+                lambda t: torch.zeros(torch.isin(1, t).shape) + torch.isin(1, t), backend=backend
+            )
             self.assertTrue(torch.equal(function(torch.tensor([1, 2])), torch.tensor(1.0)))
 
     def test_convolutions_of_one_channel(self):
@@ -271,7 +302,10 @@ class Operators(unittest.TestCase):
     def test_layers_that_may_be_dropped(self):
         for bound in (0.5, 0.0):
             compare = torch.le if bound == 0 else torch.lt
-            _, counted = uncompiled(tandem.compile(lambda x: x.cos() if compare(torch.rand([]), bound) else x.sin()), torch.ones(3))
+            _, counted = uncompiled(
+                tandem.compile(lambda x: x.cos() if compare(torch.rand([]), bound) else x.sin()),
+                torch.ones(3),
+            )
             self.assertEqual(counted["ran_uncompiled"], 5)
 
     def test_attention_in_a_checkpoint(self):
@@ -309,7 +343,12 @@ class Operators(unittest.TestCase):
         first()
         gc.collect()
         for k in range(4):
-            operator = torch.library.custom_op(f"tandem_corners_{k}::copy", lambda x: x.clone(), mutates_args={}, schema="(Tensor x) -> Tensor")
+            operator = torch.library.custom_op(
+                f"tandem_corners_{k}::copy",
+                lambda x: x.clone(),
+                mutates_args={},
+                schema="(Tensor x) -> Tensor",
+            )
             operator.register_fake(torch.empty_like)
             self.assertEqual(tandem.compile(lambda x: operator(x) + 1)(torch.ones(2)).tolist(), [2, 2])
 
@@ -317,7 +356,9 @@ class Operators(unittest.TestCase):
 class Nested(unittest.TestCase):
     def test_jagged_tensors_through_dynamo(self):
         function = torch.compile(lambda x: x * 2, backend="tandem")
-        x = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged).requires_grad_()
+        x = torch.nested.nested_tensor(
+            [torch.ones(2, 3), torch.ones(4, 3)], layout=torch.jagged
+        ).requires_grad_()
         y = function(x)
         self.assertEqual(y.values().sum().item(), 36)
         y.values().sum().backward()

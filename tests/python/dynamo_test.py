@@ -33,11 +33,16 @@ class Dynamo(unittest.TestCase):
     def test_training(self):
         def make():
             torch.manual_seed(0)
-            return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.GELU(), torch.nn.Linear(8, 1))
+            return torch.nn.Sequential(
+                torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.GELU(), torch.nn.Linear(8, 1)
+            )
 
         model, twin, x = make(), make(), torch.randn(6, 4)
         step = compiled(lambda x: model(x).square().mean())
-        got, want = train(step, model.parameters(), [x]), train(lambda x: twin(x).square().mean(), twin.parameters(), [x])
+        got, want = (
+            train(step, model.parameters(), [x]),
+            train(lambda x: twin(x).square().mean(), twin.parameters(), [x]),
+        )
         self.assertTrue(torch.equal(got, want))
         self.assertEqual(tandem.counters()["trace"], 1)
         self.assertEqual(tandem.counters()["compile_backward"], 1)
@@ -165,7 +170,9 @@ class Dynamo(unittest.TestCase):
                 return gradient * ctx.saved_tensors[0] * 5
 
         def program(x):
-            return torch.utils.checkpoint.checkpoint(lambda y: y.sin().exp(), Twice.apply(x), use_reentrant=False)
+            return torch.utils.checkpoint.checkpoint(
+                lambda y: y.sin().exp(), Twice.apply(x), use_reentrant=False
+            )
 
         function, x = compiled(program), torch.randn(3, requires_grad=True)
         got, want = function(x), program(x)
@@ -196,10 +203,14 @@ class Dynamo(unittest.TestCase):
                 self.first, self.second = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)
 
             def inner(self, x):
-                return torch.utils.checkpoint.checkpoint(lambda y: self.second(y).sin(), x, use_reentrant=False)
+                return torch.utils.checkpoint.checkpoint(
+                    lambda y: self.second(y).sin(), x, use_reentrant=False
+                )
 
             def forward(self, x):
-                return torch.utils.checkpoint.checkpoint(lambda y: self.inner(self.first(y)).exp(), x, use_reentrant=False)
+                return torch.utils.checkpoint.checkpoint(
+                    lambda y: self.inner(self.first(y)).exp(), x, use_reentrant=False
+                )
 
         results = []
         for make in (compiled, lambda module: module):
@@ -219,7 +230,9 @@ class Dynamo(unittest.TestCase):
             self.assertTrue(torch.equal(function(x), (x.sin() * 2).cos()))
         self.assertEqual(tandem.counters()["trace"], 1)
         module = tandem.compile(torch.nn.Linear(3, 3))
-        self.assertTrue(torch.equal(torch.compile(lambda x: module(x) + 1, backend="eager")(x), module(x) + 1))
+        self.assertTrue(
+            torch.equal(torch.compile(lambda x: module(x) + 1, backend="eager")(x), module(x) + 1)
+        )
 
     def test_a_watched_call_inside_is_none_of_dynamos(self):
         for backend in ("eager", "aot_eager", tandem.dynamo.backend):
@@ -227,14 +240,21 @@ class Dynamo(unittest.TestCase):
                 with self.subTest(backend=backend, requires_grad=requires_grad):
                     torch._dynamo.reset()
                     inner = tandem.compile(lambda x: (x * 2).sin())
-                    outer, before = torch.compile(lambda x: inner(x) + 1, backend=backend), tandem.counters()["promise_broken"]
+                    outer, before = (
+                        torch.compile(lambda x: inner(x) + 1, backend=backend),
+                        tandem.counters()["promise_broken"],
+                    )
                     x = torch.ones(2, requires_grad=requires_grad)
                     for _ in range(5):
                         result = outer(x)
                         self.assertTrue(torch.equal(result, (torch.ones(2) * 2).sin() + 1))
                     self.assertEqual(tandem.counters()["promise_broken"], before)
                     if requires_grad:
-                        self.assertTrue(torch.equal(torch.autograd.grad(result.sum(), x)[0], (torch.ones(2) * 2).cos() * 2))
+                        self.assertTrue(
+                            torch.equal(
+                                torch.autograd.grad(result.sum(), x)[0], (torch.ones(2) * 2).cos() * 2
+                            )
+                        )
 
     def test_fake_tensors_of_python_get_the_original(self):
         from torch._subclasses.fake_tensor import FakeTensorMode

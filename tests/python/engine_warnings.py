@@ -20,4 +20,6 @@ def engine_warnings():
             os.dup2(kept, 2)
             os.close(kept)
             file.seek(0)
-            lines += [line for line in file.read().splitlines() if line.startswith("[tandem") and "warning:" in line]
+            lines += [
+                line for line in file.read().splitlines() if line.startswith("[tandem") and "warning:" in line
+            ]

@@ -74,14 +74,22 @@ class Errors(unittest.TestCase):
                 return torch.tensor(gradient.tolist()) * 2
 
         for watched in (True, False):
-            compiled, x = tandem.compile(lambda x: Listed.apply(x), watched_calls=watched), torch.ones(2, requires_grad=True)
-            self.assertIn("backward of its own reads the memory of a tensor", tandem.explain(compiled, x).eager_reason)
+            compiled, x = (
+                tandem.compile(lambda x: Listed.apply(x), watched_calls=watched),
+                torch.ones(2, requires_grad=True),
+            )
+            self.assertIn(
+                "backward of its own reads the memory of a tensor", tandem.explain(compiled, x).eager_reason
+            )
             compiled(x).sum().backward()
             self.assertTrue(torch.equal(x.grad, torch.full((2,), 2.0)))
 
     def test_calls_that_an_argument_leaves_to_the_original_are_counted(self):
         for watched in (True, False):
-            compiled, before = tandem.compile(lambda x, rest: x + next(rest), watched_calls=watched), tandem.counters().get("ran_uncompiled", 0)
+            compiled, before = (
+                tandem.compile(lambda x, rest: x + next(rest), watched_calls=watched),
+                tandem.counters().get("ran_uncompiled", 0),
+            )
             for i in range(3):
                 self.assertTrue(torch.equal(compiled(torch.ones(2), iter([1, 2])), torch.full((2,), 2.0)))
                 self.assertEqual(tandem.counters()["ran_uncompiled"], before + i + 1)
@@ -245,7 +253,9 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """
-        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=os.environ)
+        child = subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=os.environ
+        )
         self.assertEqual(child.stdout.readline(), "tracing\n")
         child.send_signal(signal.SIGINT)
         self.assertEqual(child.communicate(timeout=60)[0], "interrupted\n")

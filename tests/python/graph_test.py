@@ -22,9 +22,13 @@ class Graphs(unittest.TestCase):
     def test_a_graph_can_be_read_printed_parsed_run_and_drawn(self):
         graph = tandem.explain(tandem.compile(lambda x: x.sin() * 2.5), self.x).joint
         self.assertEqual([node.op for node in graph.nodes][:2], ["aten::sin", "aten::mul.Tensor"])
-        self.assertEqual([node.phase for node in graph.nodes], ["forward", "forward", "backward", "backward", "backward"])
+        self.assertEqual(
+            [node.phase for node in graph.nodes], ["forward", "forward", "backward", "backward", "backward"]
+        )
         meta = graph.meta(graph.inputs[0])
-        self.assertEqual((meta.dtype, meta.sizes, meta.strides, meta.requires_grad), (torch.float32, [3, 4], [4, 1], True))
+        self.assertEqual(
+            (meta.dtype, meta.sizes, meta.strides, meta.requires_grad), (torch.float32, [3, 4], [4, 1], True)
+        )
         self.assertEqual(graph.nodes[1].arguments[0], graph.nodes[0].results[0])
         again = tandem.Graph.parse(str(graph))
         self.assertEqual(again.hash(), graph.hash())
@@ -44,7 +48,10 @@ class Graphs(unittest.TestCase):
         contract = tandem.explain(tandem.compile(model), self.x).contract
         self.assertIn("parameter 0.weight", contract)
         self.assertIn("argument input", contract)
-        self.assertIn("argument d['mask'][0]", tandem.explain(lambda x, d: x * d["mask"][0], self.x, {"mask": [self.x + 1]}).contract)
+        self.assertIn(
+            "argument d['mask'][0]",
+            tandem.explain(lambda x, d: x * d["mask"][0], self.x, {"mask": [self.x + 1]}).contract,
+        )
 
     def test_compilers_in_python(self):
         seen = []
@@ -81,7 +88,9 @@ class Graphs(unittest.TestCase):
             seen.append((joint.primals, joint.forward_outputs, context.memory_budget, context.must_save))
             return tandem.partition_default(joint, context)
 
-        tandem.compile(lambda x: x.sin().cos(), partition_fn=partition, memory_budget=0.5)(self.x).sum().backward()
+        tandem.compile(lambda x: x.sin().cos(), partition_fn=partition, memory_budget=0.5)(
+            self.x
+        ).sum().backward()
         self.assertEqual(seen, [(1, 1, 0.5, [])])
 
 
@@ -93,12 +102,16 @@ class SameAsCpp(unittest.TestCase):
             path = os.path.join(folder, "module.pt")
             torch.jit.script(module).save(path)
             inputs = [argument for size in sizes for argument in ("--input", size)]
-            done = subprocess.run([PROGRAM, "explain", path, *inputs, "--json"], capture_output=True, text=True, check=True)
+            done = subprocess.run(
+                [PROGRAM, "explain", path, *inputs, "--json"], capture_output=True, text=True, check=True
+            )
         return json.loads(done.stdout.splitlines()[-1])["key"]
 
     def same(self, module, *inputs):
         sizes = ["x".join(str(n) for n in tensor.shape) for tensor in inputs]
-        self.assertEqual(tandem.explain(tandem.compile(module), *inputs).key, self.key_from_cpp(module, *sizes))
+        self.assertEqual(
+            tandem.explain(tandem.compile(module), *inputs).key, self.key_from_cpp(module, *sizes)
+        )
 
     def test_layers_attention_and_losses(self):
         class Layers(torch.nn.Module):
@@ -127,7 +140,11 @@ class SameAsCpp(unittest.TestCase):
                 parts = aten.sum(aten.topk(x, 2, 1, True, True)[0]) + aten.amax(aten.abs(x), [0], False)
                 places = aten.zeros_like(x, dtype=torch.int64)
                 picked = aten.cumsum(aten.gather(x, 1, places), 1) + aten.var(x, [1], True, True)
-                found = aten._linalg_svd(square)[1] + aten.linalg_vector_norm(square, 2, [1], False) + aten._linalg_det(square)[0]
+                found = (
+                    aten._linalg_svd(square)[1]
+                    + aten.linalg_vector_norm(square, 2, [1], False)
+                    + aten._linalg_det(square)[0]
+                )
                 return aten.logsumexp(picked, [1], False) * aten.sort(found)[0] + aten.sum(parts)
 
         self.same(Many(), torch.randn(4, 5))

@@ -60,7 +60,9 @@ class Models(unittest.TestCase):
             for name in ("gpt", "resnet", "lstm"):
                 with self.subTest(model=name, device=device):
                     tandem.reset()
-                    self.same(name, device, lambda model: torch.compile(model, backend=tandem.dynamo.backend), 5)
+                    self.same(
+                        name, device, lambda model: torch.compile(model, backend=tandem.dynamo.backend), 5
+                    )
                     self.assertEqual(tandem.counters()["compile_backward"], 1)
 
     def test_torch_compile_refuses_what_tandem_compile_trains(self):

@@ -24,7 +24,8 @@ class Modules(unittest.TestCase):
         self.x = torch.randn(6, 4)
 
     def same(self):
-        """One training step of both, with equal random numbers, gives equal results, gradients and buffers."""
+        """One training step of both, with equal random numbers, gives equal results,
+        gradients and buffers."""
         torch.manual_seed(1)
         want = self.twin(self.x)
         torch.manual_seed(1)
@@ -81,11 +82,17 @@ class Modules(unittest.TestCase):
     def test_loading_state(self):
         self.same()
         torch.manual_seed(5)
-        other = {name: torch.rand_like(value) if value.is_floating_point() else value for name, value in self.twin.state_dict().items()}
+        other = {
+            name: torch.rand_like(value) if value.is_floating_point() else value
+            for name, value in self.twin.state_dict().items()
+        }
         self.compiled.load_state_dict(other), self.twin.load_state_dict(other)
         self.same()
         fresh = {name: value + 1 for name, value in other.items()}
-        self.compiled.load_state_dict(copy.deepcopy(fresh), assign=True), self.twin.load_state_dict(copy.deepcopy(fresh), assign=True)
+        (
+            self.compiled.load_state_dict(copy.deepcopy(fresh), assign=True),
+            self.twin.load_state_dict(copy.deepcopy(fresh), assign=True),
+        )
         self.same()
 
     def test_replaced_submodules_parameters_and_attributes(self):
@@ -114,11 +121,20 @@ class Modules(unittest.TestCase):
 
     def test_hooks_of_modules_count(self):
         self.same()
-        handles = [model[0].register_forward_hook(lambda module, args, output: output * 2) for model in (self.compiled, self.twin)]
+        handles = [
+            model[0].register_forward_hook(lambda module, args, output: output * 2)
+            for model in (self.compiled, self.twin)
+        ]
         self.same()
-        handles += [model.register_forward_pre_hook(lambda module, args: (args[0] + 1,)) for model in (self.compiled, self.twin)]
+        handles += [
+            model.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+            for model in (self.compiled, self.twin)
+        ]
         self.same()
-        handles += [model[4].register_full_backward_hook(lambda module, grads, outputs: (grads[0] * 3,)) for model in (self.compiled, self.twin)]
+        handles += [
+            model[4].register_full_backward_hook(lambda module, grads, outputs: (grads[0] * 3,))
+            for model in (self.compiled, self.twin)
+        ]
         for model in (self.model, self.twin):
             model.zero_grad()
         self.same()

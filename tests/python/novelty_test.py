@@ -1,4 +1,5 @@
-"""Signatures that do not come again are not compiled: what changes at every call costs no more than eager, and is named once."""
+"""Signatures that do not come again are not compiled: what changes at every call costs no more than eager,
+and is named once."""
 
 import unittest
 
@@ -62,7 +63,11 @@ class Novelty(unittest.TestCase):
 
     def same(self, kind, change, traces, uncompiled, compile=tandem.compile):
         with engine_warnings() as said:
-            self.assertTrue(torch.equal(self.trained(compile, kind, change), self.trained(lambda model: model, kind, change)))
+            self.assertTrue(
+                torch.equal(
+                    self.trained(compile, kind, change), self.trained(lambda model: model, kind, change)
+                )
+            )
         self.assertLessEqual(tandem.counters()["trace"], traces)
         self.assertGreaterEqual(tandem.counters()["ran_uncompiled"], uncompiled)
         return said
@@ -70,7 +75,9 @@ class Novelty(unittest.TestCase):
     def test_an_attribute_that_changes_at_every_step(self):
         said = self.same(Annealed, anneal, AT_ONCE, STEPS - AT_ONCE)
         self.assertEqual(len(said), 1, said)
-        self.assertIn("Annealed: its calls keep running uncompiled, since attribute beta of class Annealed", said[0])
+        self.assertIn(
+            "Annealed: its calls keep running uncompiled, since attribute beta of class Annealed", said[0]
+        )
 
     def test_a_counter_inside(self):
         said = self.same(Counted, lambda model, step: None, AT_ONCE, STEPS - AT_ONCE)
@@ -83,7 +90,13 @@ class Novelty(unittest.TestCase):
             self.assertEqual(tandem.counters()["ran_uncompiled"], 0)
 
     def test_an_attribute_that_changes_under_dynamo(self):
-        said = self.same(Annealed, anneal, AT_ONCE + 1, STEPS - AT_ONCE - 2, lambda model: torch.compile(model, backend=tandem.dynamo.backend))
+        said = self.same(
+            Annealed,
+            anneal,
+            AT_ONCE + 1,
+            STEPS - AT_ONCE - 2,
+            lambda model: torch.compile(model, backend=tandem.dynamo.backend),
+        )
         self.assertIn("beta", said[0])
 
     def test_arguments_variables_and_globals_are_named(self):
@@ -98,7 +111,9 @@ class Novelty(unittest.TestCase):
         by_argument, by_variable = tandem.compile(given), tandem.compile(captured)
         with engine_warnings() as said:
             for changing in range(STEPS):
-                self.assertTrue(torch.equal(by_argument(self.x, scale=[changing], shift=1), self.x * changing + 1))
+                self.assertTrue(
+                    torch.equal(by_argument(self.x, scale=[changing], shift=1), self.x * changing + 1)
+                )
                 self.assertTrue(torch.equal(by_variable(self.x), self.x * changing))
 
         self.assertEqual(len(said), 2, said)

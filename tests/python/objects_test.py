@@ -30,7 +30,11 @@ class Dictionary(dict):
         self.__dict__.update(items)
 
 
-torch.utils._pytree.register_pytree_node(Dictionary, lambda d: (list(d.values()), list(d)), lambda values, keys: Dictionary(**dict(zip(keys, values))))
+torch.utils._pytree.register_pytree_node(
+    Dictionary,
+    lambda d: (list(d.values()), list(d)),
+    lambda values, keys: Dictionary(**dict(zip(keys, values))),
+)
 
 
 def fill(x):

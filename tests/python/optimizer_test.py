@@ -1,4 +1,5 @@
-"""Steps of torch's optimisers, alone and with the rest of a training step in one compiled function, bit for bit as in eager."""
+"""Steps of torch's optimisers, alone and with the rest of a training step in one compiled function, bit for
+bit as in eager."""
 
 import copy
 import math
@@ -12,7 +13,9 @@ STEPS = 12
 SGD = {
     "plain": lambda parameters: torch.optim.SGD(parameters, lr=0.1),
     "momentum": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
-    "nesterov": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "nesterov": lambda parameters: torch.optim.SGD(
+        parameters, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True
+    ),
     "foreach": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=True),
 }
 ADAM = {
@@ -21,7 +24,9 @@ ADAM = {
     "AdamW": lambda parameters: torch.optim.AdamW(parameters, lr=1e-2),
     "AdamW amsgrad": lambda parameters: torch.optim.AdamW(parameters, lr=1e-2, amsgrad=True),
     "AdamW foreach": lambda parameters: torch.optim.AdamW(parameters, lr=1e-2, foreach=True),
-    "Adam foreach amsgrad": lambda parameters: torch.optim.Adam(parameters, lr=1e-2, foreach=True, amsgrad=True, maximize=True),
+    "Adam foreach amsgrad": lambda parameters: torch.optim.Adam(
+        parameters, lr=1e-2, foreach=True, amsgrad=True, maximize=True
+    ),
     "AdamW fused": lambda parameters: torch.optim.AdamW(parameters, lr=1e-2, fused=True),
     "NAdam": lambda parameters: torch.optim.NAdam(parameters, lr=1e-2),
     "Adagrad": lambda parameters: torch.optim.Adagrad(parameters, lr=1e-2, lr_decay=0.1),
@@ -30,7 +35,9 @@ ADAM = {
 
 def network():
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 1))
+    return torch.nn.Sequential(
+        torch.nn.Linear(6, 16), torch.nn.GELU(), torch.nn.LayerNorm(16), torch.nn.Linear(16, 1)
+    )
 
 
 def whole_step(module, optimizer):
@@ -72,8 +79,18 @@ def step_alone(module, optimizer, compile, _):
 
 
 def seen(module, optimizer, loss):
-    state = [value.detach().clone() for values in optimizer.state.values() for value in values.values() if isinstance(value, torch.Tensor)]
-    return [loss.detach().clone(), *(p.detach().clone() for p in module.parameters()), *(p.grad.clone() for p in module.parameters()), *state]
+    state = [
+        value.detach().clone()
+        for values in optimizer.state.values()
+        for value in values.values()
+        if isinstance(value, torch.Tensor)
+    ]
+    return [
+        loss.detach().clone(),
+        *(p.detach().clone() for p in module.parameters()),
+        *(p.grad.clone() for p in module.parameters()),
+        *state,
+    ]
 
 
 def trained(step, module, optimizer):
@@ -96,7 +113,11 @@ class WholeSteps(unittest.TestCase):
             with self.subTest(watched=watched):
                 module = network()
                 optimizer = make(module.parameters())
-                got, uncompiled = trained(compiled(module, optimizer, tandem.compile(watched_calls=watched), make_step), module, optimizer)
+                got, uncompiled = trained(
+                    compiled(module, optimizer, tandem.compile(watched_calls=watched), make_step),
+                    module,
+                    optimizer,
+                )
                 for i, (a, b) in enumerate(zip(expected, got)):
                     self.assertTrue(all(torch.equal(x, y) for x, y in zip(a, b, strict=True)), f"step {i}")
                 self.assertEqual(uncompiled, 0)
@@ -121,7 +142,10 @@ class WholeSteps(unittest.TestCase):
         """Without dimensions, in other dtypes, and one that gets no gradient."""
 
         def trained(compile, make):
-            parameters = [torch.nn.Parameter(torch.linspace(0.5, 1, 3).to(dtype)) for dtype in (torch.float32, torch.float64, torch.bfloat16)]
+            parameters = [
+                torch.nn.Parameter(torch.linspace(0.5, 1, 3).to(dtype))
+                for dtype in (torch.float32, torch.float64, torch.bfloat16)
+            ]
             parameters += [torch.nn.Parameter(torch.tensor(0.7)), torch.nn.Parameter(torch.ones(2))]
             optimizer = make(parameters)
 
@@ -133,7 +157,15 @@ class WholeSteps(unittest.TestCase):
 
             for i in range(6):
                 step(torch.tensor(0.3 * (i + 1)))
-            return [*parameters, *(t for s in optimizer.state_dict()["state"].values() for t in s.values() if isinstance(t, torch.Tensor))]
+            return [
+                *parameters,
+                *(
+                    t
+                    for s in optimizer.state_dict()["state"].values()
+                    for t in s.values()
+                    if isinstance(t, torch.Tensor)
+                ),
+            ]
 
         for name in ("Adam amsgrad", "AdamW foreach"):
             expected = trained(lambda f: f, ADAM[name])
@@ -147,7 +179,12 @@ class WholeSteps(unittest.TestCase):
         expected = trained(lambda f: f)
         for watched in (True, False):
             with self.subTest(watched=watched):
-                self.assertTrue(all(torch.equal(a, b) for a, b in zip(expected, trained(tandem.compile(watched_calls=watched)), strict=True)))
+                self.assertTrue(
+                    all(
+                        torch.equal(a, b)
+                        for a, b in zip(expected, trained(tandem.compile(watched_calls=watched)), strict=True)
+                    )
+                )
         self.assertEqual(tandem.counters().get("promise_broken", 0), 0)
 
     def test_a_parameter_that_gets_its_first_gradient_later(self):
@@ -268,7 +305,9 @@ class WholeSteps(unittest.TestCase):
                             step()
                         return p
 
-                    self.assertTrue(torch.equal(trained(tandem.compile(watched_calls=watched)), trained(lambda f: f)))
+                    self.assertTrue(
+                        torch.equal(trained(tandem.compile(watched_calls=watched)), trained(lambda f: f))
+                    )
         self.assertEqual(tandem.counters().get("promise_broken", 0), 0)
 
     def test_steps_that_dynamo_hands_over(self):
@@ -282,7 +321,10 @@ class WholeSteps(unittest.TestCase):
                 step()
             return list(module.parameters())
 
-        for make, expected in ((SGD["nesterov"], lambda f: f), (ADAM["AdamW"], torch.compile(backend="eager"))):
+        for make, expected in (
+            (SGD["nesterov"], lambda f: f),
+            (ADAM["AdamW"], torch.compile(backend="eager")),
+        ):
             torch._dynamo.reset()
             wanted = trained(expected, make)
             torch._dynamo.reset()

@@ -1,4 +1,5 @@
-"""The wheel, as somebody sees it who installs it: built from this repository, imported by a fresh Python that knows nothing of the build folder."""
+"""The wheel, as somebody sees it who installs it: built from this repository, imported by a fresh Python that
+knows nothing of the build folder."""
 
 import os
 import re
@@ -21,8 +22,11 @@ def cached(name: str) -> str:
 
 
 def install(target: Path) -> None:
-    """Installs the wheel into a folder; it is built in the build folder, where everything is compiled already and which keeps its settings."""
-    (BUILD / ".skbuild-info.json").unlink(missing_ok=True)  # what another installation wrote there would have the folder emptied
+    """Installs the wheel into a folder; it is built in the build folder, where everything is compiled already
+    and which keeps its settings."""
+    (BUILD / ".skbuild-info.json").unlink(
+        missing_ok=True
+    )  # what another installation wrote there would have the folder emptied
     settings = {
         "build-dir": BUILD,
         "cmake.args": f"-G{cached('CMAKE_GENERATOR')}",
@@ -30,7 +34,20 @@ def install(target: Path) -> None:
         "cmake.define.TANDEM_TESTS": "ON",
     }
     flags = [f"--config-settings={key}={value}" for key, value in settings.items()]
-    command = [sys.executable, "-m", "pip", "install", "--verbose", "--no-index", "--no-deps", "--no-build-isolation", "--target", target, *flags, SOURCE]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--verbose",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+        target,
+        *flags,
+        SOURCE,
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout
 
@@ -46,7 +63,11 @@ class Wheel(unittest.TestCase):
 
     def run_alone(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         """Runs a command that sees the installed package and nothing else of ours."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("TANDEM_", "LD_", "PYTHON"))}
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TANDEM_", "LD_", "PYTHON"))
+        }
         environment |= {"PYTHONPATH": str(self.site), "TANDEM_CACHE_DIR": str(self.home / "cache")}
         return subprocess.run(command, env=environment, cwd=self.home, capture_output=True, text=True)
 
@@ -59,11 +80,15 @@ class Wheel(unittest.TestCase):
         package = self.site / "tandem"
         names = {str(path.relative_to(package)) for path in package.rglob("*")}
         sources = {path.name for path in (SOURCE / "python" / "tandem").glob("*.py*")}
-        self.assertLessEqual({"py.typed", "_build.py", "bin/tandem", "data/README.md", "bench/torch_peers.py"} | sources, names)
+        self.assertLessEqual(
+            {"py.typed", "_build.py", "bin/tandem", "data/README.md", "bench/torch_peers.py"} | sources, names
+        )
         binaries = [package / "bin" / "tandem", *package.glob("_C.*.so"), *package.glob("libtandem.so*")]
         self.assertEqual(len(binaries), 3, binaries)
         for binary in binaries:
-            headers = subprocess.run(["readelf", "-d", binary], check=True, capture_output=True, text=True).stdout
+            headers = subprocess.run(
+                ["readelf", "-d", binary], check=True, capture_output=True, text=True
+            ).stdout
             places = re.search(r"(?:RUNPATH|RPATH).*\[(.*)\]", headers)[1].split(":")
             self.assertTrue(all(place.startswith("$ORIGIN") for place in places), (binary.name, places))
 
@@ -84,7 +109,8 @@ class Wheel(unittest.TestCase):
             "f = lambda x: (x * 2).sin().sum()\n"
             "x = torch.randn(3, 4, requires_grad=True)\n"
             "assert 'tandem' not in sys.modules\n"
-            "results = [(y := g(x), *torch.autograd.grad(y, x)) for g in (f, torch.compile(f, backend='tandem'))]\n"
+            "compiled = torch.compile(f, backend='tandem')\n"
+            "results = [(y := g(x), *torch.autograd.grad(y, x)) for g in (f, compiled)]\n"
             "assert sys.modules['tandem'].counters()['compile_backward'] == 1\n"
             "assert all(map(torch.equal, *results)), results\n"
         )
@@ -92,7 +118,11 @@ class Wheel(unittest.TestCase):
     def test_module_is_the_command_line(self) -> None:
         done = self.run_alone(sys.executable, "-m", "tandem", "doctor")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        for finding in ("Everything necessary is there", str(self.site / "tandem" / "data"), f"in {sys.executable}"):
+        for finding in (
+            "Everything necessary is there",
+            str(self.site / "tandem" / "data"),
+            f"in {sys.executable}",
+        ):
             self.assertIn(finding, done.stdout)
         wrong = self.run_alone(sys.executable, "-m", "tandem", "no-such-command")
         self.assertNotEqual(wrong.returncode, 0)
@@ -116,7 +146,8 @@ class Wheel(unittest.TestCase):
             "except ImportError as error:\n"
             "    message = str(error)\n"
             "assert 'tandem._C' not in sys.modules\n"
-            "assert f'built for torch {built_for} ' in message and 'beside torch 9.8.7 ' in message, message\n"
+            "assert f'built for torch {built_for} ' in message, message\n"
+            "assert 'beside torch 9.8.7 ' in message, message\n"
             "print(message)\n"
         )
         self.assertIn("pip install --no-build-isolation", printed)

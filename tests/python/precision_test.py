@@ -1,4 +1,5 @@
-"""What a program does not read may change without a new trace; what comes again finds its compiled code; what is gone is let go."""
+"""What a program does not read may change without a new trace; what comes again finds its compiled code; what
+is gone is let go."""
 
 import gc
 import types
@@ -14,7 +15,13 @@ SCALE, loss = 2.0, None
 
 class Trainer:
     def __init__(self):
-        self.model, self.scale, self.steps, self.history, self.name = torch.nn.Linear(2, 2), 2.0, 0, [], "trainer"
+        self.model, self.scale, self.steps, self.history, self.name = (
+            torch.nn.Linear(2, 2),
+            2.0,
+            0,
+            [],
+            "trainer",
+        )
         self.optimiser = torch.optim.SGD(self.model.parameters(), 0.1)
 
     def step(self, x):
@@ -53,7 +60,10 @@ class Precision(unittest.TestCase):
 
     def test_a_name_in_the_text_of_getattr_is_that_name(self):
         config = types.SimpleNamespace(scale=2.0, other=0)
-        compiled = tandem.compile(lambda x: x * getattr(config, "scale", 1.0) * (2 if hasattr(config, "missing") else 1), watched_calls=False)
+        compiled = tandem.compile(
+            lambda x: x * getattr(config, "scale", 1.0) * (2 if hasattr(config, "missing") else 1),
+            watched_calls=False,
+        )
         for config.other in range(4):
             compiled(self.x)
         self.assertEqual(self.traces(), 1)
@@ -63,9 +73,15 @@ class Precision(unittest.TestCase):
 
     def test_equal_numbers_and_strings_in_place_of_others(self):
         config = types.SimpleNamespace(scale=1000.5, mode="a b", shape=(1, "c d"))
-        compiled = tandem.compile(lambda x: x * config.scale if config.mode == "a b" and config.shape else x, watched_calls=False)
+        compiled = tandem.compile(
+            lambda x: x * config.scale if config.mode == "a b" and config.shape else x, watched_calls=False
+        )
         for _ in range(3):
-            config.scale, config.mode, config.shape = float("1000.5"), " ".join("ab"), (int("1"), " ".join("cd"))
+            config.scale, config.mode, config.shape = (
+                float("1000.5"),
+                " ".join("ab"),
+                (int("1"), " ".join("cd")),
+            )
             compiled(self.x)
         self.assertEqual(self.traces(), 1)
 
@@ -91,9 +107,14 @@ class Precision(unittest.TestCase):
 
     def test_what_was_replaced_is_let_go(self):
         holder = types.SimpleNamespace(model=torch.nn.Linear(2, 2), config=Trainer(), items=[torch.ones(2)])
-        compiled = tandem.compile(lambda x: holder.model(x) * holder.config.scale + holder.items[0], watched_calls=False)
+        compiled = tandem.compile(
+            lambda x: holder.model(x) * holder.config.scale + holder.items[0], watched_calls=False
+        )
         compiled(self.x)
-        gone = [weakref.ref(thing) for thing in (holder.model, holder.model.weight, holder.config, holder.items[0])]
+        gone = [
+            weakref.ref(thing)
+            for thing in (holder.model, holder.model.weight, holder.config, holder.items[0])
+        ]
         holder.model, holder.config, holder.items = torch.nn.Linear(2, 2), Trainer(), [torch.ones(2)]
         gc.collect()
         self.assertEqual([ref() for ref in gone], [None] * 4)

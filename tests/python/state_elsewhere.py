@@ -1,4 +1,5 @@
-"""Programs that keep state in other things than attributes and containers; made as those of state_programs are."""
+"""Programs that keep state in other things than attributes and containers; made as
+those of state_programs are."""
 
 import array
 import contextvars
@@ -41,7 +42,11 @@ def iterators():
     def numbers():
         yield from range(1, 100)
 
-    kept, counter, holder = [], itertools.count(1), types.SimpleNamespace(generator=numbers(), listed=[iter([5, 6, 7, 8, 9, 10])])
+    kept, counter, holder = (
+        [],
+        itertools.count(1),
+        types.SimpleNamespace(generator=numbers(), listed=[iter([5, 6, 7, 8, 9, 10])]),
+    )
 
     def function(x):
         kept.append(next(counter))
@@ -51,7 +56,9 @@ def iterators():
 
 
 def batches_of_a_loader():
-    data = torch.utils.data.DataLoader(torch.arange(20.0), batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(3))
+    data = torch.utils.data.DataLoader(
+        torch.arange(20.0), batch_size=2, shuffle=True, generator=torch.Generator().manual_seed(3)
+    )
     trainer = types.SimpleNamespace(batches=iter(data), losses=[])
 
     def function(x):
@@ -81,4 +88,11 @@ def environment():
     return function, (), None
 
 
-PROGRAMS = (class_of_an_object, numbers_in_plain_memory, iterators, batches_of_a_loader, context_variable, environment)
+PROGRAMS = (
+    class_of_an_object,
+    numbers_in_plain_memory,
+    iterators,
+    batches_of_a_loader,
+    context_variable,
+    environment,
+)

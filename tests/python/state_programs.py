@@ -1,4 +1,5 @@
-"""Programs that keep state in Python's objects. Each is made anew by a function that returns it, further arguments, and something to look at afterwards."""
+"""Programs that keep state in Python's objects. Each is made anew by a function that returns it, further
+arguments, and something to look at afterwards."""
 
 import collections
 import dataclasses
@@ -275,9 +276,11 @@ def attributes_of_a_class_and_below_a_module():
 
 
 PROGRAMS = (
-    object_given, made_at_first_use, object_captured, helper_counts, enclosing_variable_of_a_helper, default_argument, attribute_of_a_function, slots,
-    dict_of_the_users, order_of_a_dict, given_dataclass, tensors_attribute, module_of_the_users, partial_function_and_bound_method, forward_hook,
-    state_before_a_look_at_data, globals_of_helpers, global_that_is_not_there_yet, attributes_of_a_class_and_below_a_module,
+    object_given, made_at_first_use, object_captured, helper_counts, enclosing_variable_of_a_helper,
+    default_argument, attribute_of_a_function, slots, dict_of_the_users, order_of_a_dict, given_dataclass,
+    tensors_attribute, module_of_the_users, partial_function_and_bound_method, forward_hook,
+    state_before_a_look_at_data, globals_of_helpers, global_that_is_not_there_yet,
+    attributes_of_a_class_and_below_a_module,
 )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""What a trace changed in Python's objects is put back, to any depth, and the program keeps its state as eager does."""
+"""What a trace changed in Python's objects is put back, to any depth, and the program keeps its
+state as eager does."""
 
 import sys
 import tempfile
@@ -29,7 +30,10 @@ class State(unittest.TestCase):
         for make in programs.PROGRAMS + state_elsewhere.PROGRAMS:
             for watched in (True, False):
                 with self.subTest(make.__name__, watched=watched):
-                    compiled = self.outcome(make, lambda function, watched=watched: tandem.compile(function, watched_calls=watched))
+                    compiled = self.outcome(
+                        make,
+                        lambda function, watched=watched: tandem.compile(function, watched_calls=watched),
+                    )
                     self.assertEqual(compiled, self.outcome(make, lambda function: function))
 
     def test_what_is_changed_is_named(self):
@@ -40,7 +44,10 @@ class State(unittest.TestCase):
             (programs.globals_of_helpers, "the global total"),
             (programs.slots, "attribute count of class Slotted"),
             (programs.forward_hook, "the dict kept"),
-            (programs.attributes_of_a_class_and_below_a_module, "attribute instances_called of class Counting"),
+            (
+                programs.attributes_of_a_class_and_below_a_module,
+                "attribute instances_called of class Counting",
+            ),
         ):
             with self.subTest(make.__name__):
                 function, extra, _ = make()
@@ -54,7 +61,11 @@ class State(unittest.TestCase):
 
     def test_what_a_module_registers_when_it_is_imported_stays(self):
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "plugin_of_state_test.py").write_text("import state_programs\ndef double(x): return x * 2\nstate_programs.registry['double'] = double\n")
+            Path(folder, "plugin_of_state_test.py").write_text(
+                "import state_programs\n"
+                "def double(x): return x * 2\n"
+                "state_programs.registry['double'] = double\n"
+            )
             sys.path.insert(0, folder)
             try:
                 compiled = tandem.compile(programs.uses_plugin)

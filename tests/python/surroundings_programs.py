@@ -1,4 +1,5 @@
-"""Programs whose surroundings change between calls. Each is made anew by a function that returns it and what changes them; a generator undoes that in its end."""
+"""Programs whose surroundings change between calls. Each is made anew by a function that returns it and what
+changes them; a generator undoes that in its end."""
 
 import argparse
 import contextlib
@@ -207,13 +208,27 @@ def reads(thing):
 
 def objects():
     """Attributes of objects of all kinds, in a closure, in a module, in containers."""
-    for make in (Given, Config, SlottedConfig, Slots, BareSlots, Plain, Child, lambda: types.SimpleNamespace(scale=1.0), lambda: argparse.Namespace(scale=1.0)):
+    for make in (
+        Given,
+        Config,
+        SlottedConfig,
+        Slots,
+        BareSlots,
+        Plain,
+        Child,
+        lambda: types.SimpleNamespace(scale=1.0),
+        lambda: argparse.Namespace(scale=1.0),
+    ):
         thing = make()
         yield f"closure over {type(thing).__name__}", reads(thing), setting(thing, "scale", 2.0)
         thing = make()
         yield f"module with {type(thing).__name__}", Model(thing), setting(thing, "scale", 2.0)
         thing = make()
-        yield f"list with {type(thing).__name__}", (lambda things: lambda x: x * things[0]["a"][0].scale)([{"a": (thing,)}]), setting(thing, "scale", 2.0)
+        yield (
+            f"list with {type(thing).__name__}",
+            (lambda things: lambda x: x * things[0]["a"][0].scale)([{"a": (thing,)}]),
+            setting(thing, "scale", 2.0),
+        )
     thing = Config(inner=Config())
     yield "object in object", (lambda x: x * thing.inner.scale), setting(thing.inner, "scale", 2.0)
     other = Config(inner=Config())
@@ -237,11 +252,19 @@ def objects():
     yield "descriptor", reads(Described()), setting(Described.__dict__["scale"], "value", 2.0)
     yield "metaclass", (lambda x: x * WithMeta.scale), setting(Meta, "scale", 2.0)
     moved = Given()
-    yield "class of an object", (lambda x: x * (2 if isinstance(moved, Callable) else 1)), setting(moved, "__class__", Callable)
+    yield (
+        "class of an object",
+        (lambda x: x * (2 if isinstance(moved, Callable) else 1)),
+        setting(moved, "__class__", Callable),
+    )
     replaced = Given()
     yield "dict of an object", reads(replaced), setting(replaced, "__dict__", {"scale": 2.0})
     weak = Given()
-    yield "behind a weak reference", (lambda ref: lambda x: x * ref().scale)(weakref.ref(weak)), setting(weak, "scale", 2.0)
+    yield (
+        "behind a weak reference",
+        (lambda ref: lambda x: x * ref().scale)(weakref.ref(weak)),
+        setting(weak, "scale", 2.0),
+    )
     mode = types.SimpleNamespace(now=Mode.ONCE)
     yield "enum", (lambda x: x * mode.now.value), setting(mode, "now", Mode.TWICE)
     called = Callable()
@@ -251,10 +274,18 @@ def objects():
     tensor.scale = 1.0
     yield "attribute of a tensor", reads(tensor), setting(tensor, "scale", 2.0)
     bare = torch.ones(1)
-    yield "new attribute of a tensor", (lambda x: x * getattr(bare, "scale", 1.0)), setting(bare, "scale", 2.0)
+    yield (
+        "new attribute of a tensor",
+        (lambda x: x * getattr(bare, "scale", 1.0)),
+        setting(bare, "scale", 2.0),
+    )
     holder = Given(torch.ones(1))
     yield "another tensor", reads(holder), setting(holder, "scale", torch.full((1,), 3.0))
-    yield "object made equal and moved", (lambda things: lambda x: x * things.a.scale)(pair := types.SimpleNamespace(a=Given())), setting(pair, "a", Given(4.0))
+    yield (
+        "object made equal and moved",
+        (lambda things: lambda x: x * things.a.scale)(pair := types.SimpleNamespace(a=Given())),
+        setting(pair, "a", Given(4.0)),
+    )
 
 
 def functions():
@@ -262,15 +293,27 @@ def functions():
     yield "global", helper, global_set("SCALE", 2.0)
     yield "global of a helper", (lambda x: helper(x)), global_set("SCALE", 2.0)
     yield "global in forward", ReadsGlobal(), global_set("SCALE", 2.0)
-    yield "global in a comprehension", (lambda x: sum([x * SCALE for _ in range(1)])), global_set("SCALE", 2.0)
+    yield (
+        "global in a comprehension",
+        (lambda x: sum([x * SCALE for _ in range(1)])),
+        global_set("SCALE", 2.0),
+    )
     yield "global in a generator", (lambda x: sum(x * SCALE for _ in range(1))), global_set("SCALE", 2.0)
     yield "global by globals()", (lambda x: x * globals()["SCALE"]), global_set("SCALE", 2.0)
     yield "swapped function", (lambda x: act(-x)), global_set("act", torch.abs)
     yield "swapped helper", (lambda x: helper(x)), global_set("helper", lambda x: x * 5)
-    yield "function in a dict", (lambda x: TABLE["relu"](-x)), doing(lambda: TABLE.update(relu=torch.abs), lambda: TABLE.update(relu=torch.relu))
+    yield (
+        "function in a dict",
+        (lambda x: TABLE["relu"](-x)),
+        doing(lambda: TABLE.update(relu=torch.abs), lambda: TABLE.update(relu=torch.relu)),
+    )
     local = [torch.relu]
     yield "function in a list", (lambda x: local[0](-x)), doing(lambda: local.__setitem__(0, torch.abs))
-    yield "swapped class", (lambda x: x * (2 if isinstance(shared, Plain) else 1)), global_set("Plain", types.SimpleNamespace)
+    yield (
+        "swapped class",
+        (lambda x: x * (2 if isinstance(shared, Plain) else 1)),
+        global_set("Plain", types.SimpleNamespace),
+    )
     yield "default argument", times, setting(times, "__defaults__", (2.0,))
     yield "keyword default", times, setting(times, "__kwdefaults__", {"more": 2.0})
     yield "default of a helper", (lambda x: times(x)), setting(times, "__defaults__", (2.0,))
@@ -279,7 +322,11 @@ def functions():
     yield "list in a default", (lambda x, by=inside: x * by[0]), doing(lambda: inside.__setitem__(0, 2.0))
     partial = functools.partial(times, by=1.0)
     yield "keywords of a partial", partial, doing(lambda: partial.keywords.update(by=2.0))
-    yield "keywords of a partial inside", (lambda x: partial(x)), doing(lambda: partial.keywords.update(by=3.0))
+    yield (
+        "keywords of a partial inside",
+        (lambda x: partial(x)),
+        doing(lambda: partial.keywords.update(by=3.0)),
+    )
     bound = functools.partial(lambda config, x: x * config.scale, config := Given())
     yield "argument of a partial", bound, setting(config, "scale", 2.0)
     cell = 1.0
@@ -288,8 +335,16 @@ def functions():
         nonlocal cell
         cell = value
 
-    yield "variable of an enclosing function", (lambda x: x * cell), doing(lambda: rebind(2.0), lambda: rebind(1.0))
-    yield "variable read by a helper", (lambda inner: lambda x: inner(x))(lambda x: x * cell), doing(lambda: rebind(3.0), lambda: rebind(1.0))
+    yield (
+        "variable of an enclosing function",
+        (lambda x: x * cell),
+        doing(lambda: rebind(2.0), lambda: rebind(1.0)),
+    )
+    yield (
+        "variable read by a helper",
+        (lambda inner: lambda x: inner(x))(lambda x: x * cell),
+        doing(lambda: rebind(3.0), lambda: rebind(1.0)),
+    )
     marked = functools.wraps(helper)(lambda x: x * marked.scale)
     marked.scale = 1.0
     yield "attribute of a function", marked, setting(marked, "scale", 2.0)
@@ -304,17 +359,45 @@ def functions():
     yield "method of a class", model, setting(Model, "forward", lambda self, x: x * 9)
     other = Model()
     yield "method of an instance", other, setting(other, "forward", lambda x: x * 9)
-    yield "method of a helper object", reads(Property()), setting(Property, "__getattribute__", lambda self, name: 4.0)
-    yield "method of torch's", torch.nn.Sequential(torch.nn.ReLU()), setting(torch.nn.ReLU, "forward", lambda self, x: x * 9)
-    yield "function of torch's", (lambda x: torch.nn.functional.relu(-x)), setting(torch.nn.functional, "relu", torch.abs)
-    yield "function that torch's modules call", torch.nn.ReLU(), setting(torch.nn.functional, "relu", lambda x, inplace=False: x * 3)
-    yield "shadowed builtin", (lambda x: x * float(len([1, 2]))), doing(lambda: globals().update(len=lambda of: 5), lambda: globals().pop("len"))
+    yield (
+        "method of a helper object",
+        reads(Property()),
+        setting(Property, "__getattribute__", lambda self, name: 4.0),
+    )
+    yield (
+        "method of torch's",
+        torch.nn.Sequential(torch.nn.ReLU()),
+        setting(torch.nn.ReLU, "forward", lambda self, x: x * 9),
+    )
+    yield (
+        "function of torch's",
+        (lambda x: torch.nn.functional.relu(-x)),
+        setting(torch.nn.functional, "relu", torch.abs),
+    )
+    yield (
+        "function that torch's modules call",
+        torch.nn.ReLU(),
+        setting(torch.nn.functional, "relu", lambda x, inplace=False: x * 3),
+    )
+    yield (
+        "shadowed builtin",
+        (lambda x: x * float(len([1, 2]))),
+        doing(lambda: globals().update(len=lambda of: 5), lambda: globals().pop("len")),
+    )
     module = types.ModuleType("a_module_of_the_users")
     module.scale, module.inner = 1.0, types.ModuleType("a_module_of_the_users.inner")
     module.inner.scale = 1.0
     yield "variable of a module", (lambda x: x * module.scale), setting(module, "scale", 2.0)
-    yield "variable of a module in a module", (lambda x: x * module.inner.scale), setting(module.inner, "scale", 2.0)
-    yield "module as an attribute", (lambda h: lambda x: x * h.m.scale)(types.SimpleNamespace(m=module)), setting(module, "scale", 3.0)
+    yield (
+        "variable of a module in a module",
+        (lambda x: x * module.inner.scale),
+        setting(module.inner, "scale", 2.0),
+    )
+    yield (
+        "module as an attribute",
+        (lambda h: lambda x: x * h.m.scale)(types.SimpleNamespace(m=module)),
+        setting(module, "scale", 3.0),
+    )
     yield "custom function's backward", (lambda x: Cube.apply(x)), global_set("SCALE", 2.0)
     yield "hook of a tensor", hooked, global_set("SCALE", 2.0)
 

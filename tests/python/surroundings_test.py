@@ -1,4 +1,5 @@
-"""A change of anything that a compiled function reads is seen by the very next call, whether calls are watched or not."""
+"""A change of anything that a compiled function reads is seen by the very next call, whether calls
+are watched or not."""
 
 import unittest
 

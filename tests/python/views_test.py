@@ -117,14 +117,19 @@ class Views(unittest.TestCase):
             except RuntimeError as error:
                 return str(error)
 
-        doors = {"tandem": lambda f: tandem.compile(f, watched_calls=False), "Dynamo": lambda f: torch.compile(f, backend="tandem")}
+        doors = {
+            "tandem": lambda f: tandem.compile(f, watched_calls=False),
+            "Dynamo": lambda f: torch.compile(f, backend="tandem"),
+        }
         for function in (made_without_grad, partly_made_without_grad, view_of_no_grads_result):
             for grad_mode in (True, False):
                 for name, compile in doors.items():
                     with self.subTest(function.__name__, grad_mode=grad_mode, door=name):
                         torch._dynamo.reset()
                         x = torch.ones(3, 4, requires_grad=True)
-                        self.assertEqual(write(compile(function), x, grad_mode), write(function, x, grad_mode))
+                        self.assertEqual(
+                            write(compile(function), x, grad_mode), write(function, x, grad_mode)
+                        )
 
 
 if __name__ == "__main__":

@@ -79,7 +79,9 @@ def shown(value):
     elif not hasattr(value, "__dict__") and not dataclasses.is_dataclass(value):
         parts.append(value)
     if dataclasses.is_dataclass(value):
-        parts += [(field.name, shown(getattr(value, field.name, "unset"))) for field in dataclasses.fields(value)]
+        parts += [
+            (field.name, shown(getattr(value, field.name, "unset"))) for field in dataclasses.fields(value)
+        ]
     if not isinstance(value, (enum.Enum, type)):
         parts += [(key, shown(item)) for key, item in getattr(value, "__dict__", {}).items()]
     return parts
@@ -166,13 +168,17 @@ class Whole(unittest.TestCase):
 
     def test_caches_as_arguments(self):
         def step(x, cache, extra):
-            return cache.update(x, 0).sum() + cache.update(x * 2, 1).mean() + extra["cache"].update(x, 1).sum()
+            return (
+                cache.update(x, 0).sum() + cache.update(x * 2, 1).mean() + extra["cache"].update(x, 1).sum()
+            )
 
         for watched in (False, True):
             outcomes = []
             for function in (step, tandem.compile(step, watched_calls=watched)):
                 cache, other = Cache(), Cache()
-                seen = [function(torch.full((1, 1), k + 1.0), cache, {"cache": other}).item() for k in range(5)]
+                seen = [
+                    function(torch.full((1, 1), k + 1.0), cache, {"cache": other}).item() for k in range(5)
+                ]
                 outcomes.append((seen, [layer.keys.tolist() for layer in cache.layers + other.layers]))
             self.assertEqual(*outcomes)
 

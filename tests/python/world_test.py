@@ -1,4 +1,5 @@
-"""What lies outside of Python's objects: programs that ask for it run as they are, and it happens once a call as in eager."""
+"""What lies outside of Python's objects: programs that ask for it run as they are, and it happens once a
+call as in eager."""
 
 import contextlib
 import datetime
@@ -28,7 +29,9 @@ class World(unittest.TestCase):
 
     def runs_as_it_is(self, function, words):
         for watched in (False, True):
-            self.assertIn(words, tandem.explain(tandem.compile(function, watched_calls=watched), self.x).eager_reason)
+            self.assertIn(
+                words, tandem.explain(tandem.compile(function, watched_calls=watched), self.x).eager_reason
+            )
 
     def test_clocks(self):
         self.runs_as_it_is(lambda x: x * time.time(), "time.time")
@@ -105,7 +108,9 @@ class World(unittest.TestCase):
 
     def test_modules_that_are_imported_on_the_way(self):
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "world_test_module.py").write_text("import os, time\nwhen, here, made = time.time(), os.getcwd(), open(__file__).read()\n")
+            Path(folder, "world_test_module.py").write_text(
+                "import os, time\nwhen, here, made = time.time(), os.getcwd(), open(__file__).read()\n"
+            )
             sys.path.insert(0, folder)
 
             def imports(x):

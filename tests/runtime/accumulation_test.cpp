@@ -1,4 +1,5 @@
-// Many calls of one compiled function: gradients that gather, optimisers that write between the calls, and writes that come too early.
+// Many calls of one compiled function: gradients that gather, optimisers that write between the calls, and
+// writes that come too early.
 #include "runtime/compare.h"
 
 #include <torch/optim.h>
@@ -14,13 +15,17 @@ using test::same_values;
 /// A small model as it is, and a twin of it whose loss is compiled.
 struct Pair {
   torch::nn::Sequential plain = make(), twin = make();
-  Compiled fast = Compiled([this](const Tensors& in) { return Tensors{loss(twin, in)}; }, {.watch = {twin.ptr()}});
+  Compiled fast =
+      Compiled([this](const Tensors& in) { return Tensors{loss(twin, in)}; }, {.watch = {twin.ptr()}});
 
   static torch::nn::Sequential make() {
     torch::manual_seed(5);
-    return torch::nn::Sequential(torch::nn::Linear(4, 6), torch::nn::BatchNorm1d(6), torch::nn::GELU(), torch::nn::Dropout(0.2), torch::nn::Linear(6, 1));
+    return torch::nn::Sequential(torch::nn::Linear(4, 6), torch::nn::BatchNorm1d(6), torch::nn::GELU(),
+                                 torch::nn::Dropout(0.2), torch::nn::Linear(6, 1));
   }
-  static at::Tensor loss(torch::nn::Sequential& model, const Tensors& in) { return torch::mse_loss(model->forward(in[0]), in[1]); }
+  static at::Tensor loss(torch::nn::Sequential& model, const Tensors& in) {
+    return torch::mse_loss(model->forward(in[0]), in[1]);
+  }
 
   /// The same numbers for both.
   void both(int seed, const std::function<void(torch::nn::Sequential&, const Callable& loss)>& step) {
@@ -32,14 +37,18 @@ struct Pair {
 
   void expect_equal(const std::string& when) const {
     auto compare = [&](const auto& want, const auto& got) {
-      for (const auto& item : want) EXPECT_TRUE(same_values(*got.find(item.key()), item.value())) << item.key() << " " << when;
+      for (const auto& item : want)
+        EXPECT_TRUE(same_values(*got.find(item.key()), item.value())) << item.key() << " " << when;
     };
     compare(plain->named_parameters(), twin->named_parameters());
     compare(plain->named_buffers(), twin->named_buffers());
     for (size_t i = 0; i < plain->parameters().size(); ++i)
-      EXPECT_TRUE(same_values(twin->parameters()[i].grad(), plain->parameters()[i].grad())) << "gradient " << i << " " << when;
+      EXPECT_TRUE(same_values(twin->parameters()[i].grad(), plain->parameters()[i].grad()))
+          << "gradient " << i << " " << when;
   }
-  void expect_compiled_once() { EXPECT_EQ(fast.explain({torch::randn({5, 4}), torch::randn({5, 1})}).eager_reason, ""); }
+  void expect_compiled_once() {
+    EXPECT_EQ(fast.explain({torch::randn({5, 4}), torch::randn({5, 1})}).eager_reason, "");
+  }
 };
 
 Tensors batch() { return {torch::randn({5, 4}), torch::randn({5, 1})}; }
@@ -59,7 +68,8 @@ TEST(Accumulation, OverSeveralCallsAndBothWaysOfForgetting) {
   pair.expect_compiled_once();
 }
 
-/// Where eager's gradients share memory with each other ours may, and where its do not ours must not: adding to one would change the other.
+/// Where eager's gradients share memory with each other ours may, and where its do not ours must not: adding
+/// to one would change the other.
 TEST(Accumulation, GradientsThatAreOneTensorInsideAreAddedToApart) {
   const std::vector<Callable> functions = {
       [](const Tensors& in) { return Tensors{in[0] + in[1]}; },
@@ -101,7 +111,8 @@ TEST(Accumulation, IntoAGradientThatIsAViewOfAFlatBuffer) {
       at += p.numel();
     }
   }
-  for (int step = 0; step < 3; ++step) pair.both(step, [](torch::nn::Sequential&, const Callable& loss) { loss(batch())[0].backward(); });
+  for (int step = 0; step < 3; ++step)
+    pair.both(step, [](torch::nn::Sequential&, const Callable& loss) { loss(batch())[0].backward(); });
   pair.expect_equal("after three steps");
   EXPECT_TRUE(pair.twin->parameters()[0].grad().is_alias_of(pair.twin->parameters()[1].grad()));
 }
@@ -143,11 +154,19 @@ void expect_equal_training(const OptionsOf& options, bool closure) {
 }
 
 TEST(Optimisers, SgdWithMomentum) {
-  expect_equal_training<torch::optim::SGD>(torch::optim::SGDOptions(0.05).momentum(0.9).weight_decay(0.01).nesterov(true), false);
+  expect_equal_training<torch::optim::SGD>(
+      torch::optim::SGDOptions(0.05).momentum(0.9).weight_decay(0.01).nesterov(true), false);
 }
-TEST(Optimisers, AdamW) { expect_equal_training<torch::optim::AdamW>(torch::optim::AdamWOptions(0.01).amsgrad(true), false); }
-TEST(Optimisers, AdamWWithAClosure) { expect_equal_training<torch::optim::AdamW>(torch::optim::AdamWOptions(0.01), true); }
-TEST(Optimisers, LbfgsWithItsClosure) { expect_equal_training<torch::optim::LBFGS>(torch::optim::LBFGSOptions(0.1).max_iter(4).line_search_fn("strong_wolfe"), true); }
+TEST(Optimisers, AdamW) {
+  expect_equal_training<torch::optim::AdamW>(torch::optim::AdamWOptions(0.01).amsgrad(true), false);
+}
+TEST(Optimisers, AdamWWithAClosure) {
+  expect_equal_training<torch::optim::AdamW>(torch::optim::AdamWOptions(0.01), true);
+}
+TEST(Optimisers, LbfgsWithItsClosure) {
+  expect_equal_training<torch::optim::LBFGS>(
+      torch::optim::LBFGSOptions(0.1).max_iter(4).line_search_fn("strong_wolfe"), true);
+}
 
 TEST(Optimisers, StepsDoNotMakeTheFunctionBeTracedAgain) {
   Pair pair;
@@ -184,8 +203,10 @@ TEST(Optimisers, AWholeStepInOneFunction) {
     const Tensors eager = after_whole_steps([](Callable step) { return step; }, clears);
     for (bool watched : {true, false}) {
       const uint64_t uncompiled = test::counter("ran_uncompiled");
-      const Tensors got = after_whole_steps([&](Callable step) { return Callable(Compiled(step, {.watched_calls = watched})); }, clears);
-      for (size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(same_values(eager[i], got[i])) << clears << ' ' << i;
+      const Tensors got = after_whole_steps(
+          [&](Callable step) { return Callable(Compiled(step, {.watched_calls = watched})); }, clears);
+      for (size_t i = 0; i < eager.size(); ++i)
+        EXPECT_TRUE(same_values(eager[i], got[i])) << clears << ' ' << i;
       EXPECT_EQ(test::counter("ran_uncompiled"), uncompiled) << clears;
     }
   }
@@ -246,16 +267,32 @@ struct Early {
 
 TEST(WrittenTooEarly, InputsAndOutputsThroughViewsOfThem) {
   const std::vector<Early> cases = {
-      {"a part of an input that is saved", [](const Tensors& in) { return Tensors{in[0] * in[1]}; }, [](const Tensors& in, const Tensors&) { in[1].detach().slice(0, 0, 1).zero_(); }, true},
-      {"an input that is not read", [](const Tensors& in) { return Tensors{in[0] * 2 + in[1]}; }, [](const Tensors& in, const Tensors&) { in[0].detach().zero_(); }, false},
-      {"a saved output through its view", [](const Tensors& in) { return Tensors{in[0].tanh()}; }, [](const Tensors&, const Tensors& out) { out[0].detach().view({3, 1}).zero_(); }, true},
-      {"a saved output behind a view", [](const Tensors& in) { return Tensors{in[0].tanh().view({3, 1})}; }, [](const Tensors&, const Tensors& out) { out[0].detach().zero_(); }, true},
-      {"one of two outputs of one memory", [](const Tensors& in) { at::Tensor y = in[0].exp(); return Tensors{y, y.detach().view({3, 1})}; },
+      {"a part of an input that is saved", [](const Tensors& in) { return Tensors{in[0] * in[1]}; },
+       [](const Tensors& in, const Tensors&) { in[1].detach().slice(0, 0, 1).zero_(); }, true},
+      {"an input that is not read", [](const Tensors& in) { return Tensors{in[0] * 2 + in[1]}; },
+       [](const Tensors& in, const Tensors&) { in[0].detach().zero_(); }, false},
+      {"a saved output through its view", [](const Tensors& in) { return Tensors{in[0].tanh()}; },
+       [](const Tensors&, const Tensors& out) { out[0].detach().view({3, 1}).zero_(); }, true},
+      {"a saved output behind a view", [](const Tensors& in) { return Tensors{in[0].tanh().view({3, 1})}; },
+       [](const Tensors&, const Tensors& out) { out[0].detach().zero_(); }, true},
+      {"one of two outputs of one memory",
+       [](const Tensors& in) {
+         at::Tensor y = in[0].exp();
+         return Tensors{y, y.detach().view({3, 1})};
+       },
        [](const Tensors&, const Tensors& out) { out[1].zero_(); }, true},
-      {"an output that nothing reads", [](const Tensors& in) { return Tensors{in[0].sin(), in[0].cos().detach()}; }, [](const Tensors&, const Tensors& out) { out[1].zero_(); }, false},
+      {"an output that nothing reads",
+       [](const Tensors& in) { return Tensors{in[0].sin(), in[0].cos().detach()}; },
+       [](const Tensors&, const Tensors& out) { out[1].zero_(); }, false},
       {"with an operator on a list", [](const Tensors& in) { return Tensors{in[0] * in[1]}; },
-       [](const Tensors& in, const Tensors&) { torch::NoGradGuard no_grad; at::_foreach_add_({in[0].detach(), in[1].detach()}, 1); }, true},
-      {"through data(), which libtorch does not count", [](const Tensors& in) { return Tensors{in[0] * in[1]}; }, [](const Tensors& in, const Tensors&) { in[1].data().zero_(); }, false},
+       [](const Tensors& in, const Tensors&) {
+         torch::NoGradGuard no_grad;
+         at::_foreach_add_({in[0].detach(), in[1].detach()}, 1);
+       },
+       true},
+      {"through data(), which libtorch does not count",
+       [](const Tensors& in) { return Tensors{in[0] * in[1]}; },
+       [](const Tensors& in, const Tensors&) { in[1].data().zero_(); }, false},
   };
   for (const Early& c : cases)
     for (bool compiled : {false, true}) {

@@ -6,7 +6,12 @@ namespace {
 
 TEST(OutputViews, AreOfARealWriteLaterOn) {
   for (bool keep : {true, false}) {
-    Compiled fast([](const Tensors& in) { at::Tensor b = in[0] + 1; return Tensors{b, b.slice(0, 1), in[0].slice(0, 1)}; }, {.keep_input_mutations = keep});
+    Compiled fast(
+        [](const Tensors& in) {
+          at::Tensor b = in[0] + 1;
+          return Tensors{b, b.slice(0, 1), in[0].slice(0, 1)};
+        },
+        {.keep_input_mutations = keep});
     at::Tensor a = torch::zeros(3);
     Tensors out = fast({a});
     out[0].add_(1);
@@ -43,7 +48,8 @@ void expect_alike_for_all_sole_views(const Outcome& outcome) {
     const Tensors want = outcome(program);
     for (int call = 0; call < 2; ++call) {
       const Tensors got = outcome([&](const Tensors& in) { return fast(in); });
-      for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(test::same_values(got[i], want[i])) << name << ", " << i << ", call " << call;
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(test::same_values(got[i], want[i])) << name << ", " << i << ", call " << call;
     }
   }
 }
@@ -58,14 +64,17 @@ TEST(OutputViews, WhereAViewIsAllThatIsReturnedGradientsMeetInItAsInEager) {
 }
 
 /// Numbers whose sums and products are exact.
-at::Tensor small_numbers(at::IntArrayRef sizes) { return torch::randint(-1, 2, sizes).to(torch::kDouble).requires_grad_(); }
+at::Tensor small_numbers(at::IntArrayRef sizes) {
+  return torch::randint(-1, 2, sizes).to(torch::kDouble).requires_grad_();
+}
 
 TEST(OutputViews, ThatAreAllThatIsReturnedAreDifferentiatedTwice) {
   expect_alike_for_all_sole_views([](const Function& f) {
     torch::manual_seed(4);
     at::Tensor a = small_numbers({8, 7}), b = small_numbers({7, 15}), loss = torch::zeros({});
     for (const at::Tensor& out : f({a, b})) loss = loss + out.square().sum();
-    const Tensors first = torch::autograd::grad({loss}, {a, b}, {}, /*retain_graph=*/true, /*create_graph=*/true);
+    const Tensors first =
+        torch::autograd::grad({loss}, {a, b}, {}, /*retain_graph=*/true, /*create_graph=*/true);
     return torch::autograd::grad({(first[0].square().sum() + first[1].square().sum())}, {a, b});
   });
 }
@@ -76,7 +85,8 @@ TEST(OutputViews, ThatAreAllThatIsReturnedMayBeWrittenLaterOn) {
     at::Tensor a = small_numbers({8, 7}), b = small_numbers({7, 15});
     Tensors out = f({a, b});
     out[0].narrow(0, 0, 1).mul_(4);
-    return torch::autograd::grad({out[0].square().sum() + at::Tensor(out[0]._base()).sum() + out[1].sum()}, {a, b});
+    return torch::autograd::grad({out[0].square().sum() + at::Tensor(out[0]._base()).sum() + out[1].sum()},
+                                 {a, b});
   });
 }
 

@@ -44,7 +44,9 @@ TEST(Anomaly, OnWhileCompilingGivesTheSameGraphsAsOff) {
   auto explained = [&] {
     Explanation e = Compiled(fn, {}).explain({a, b});
     EXPECT_EQ(e.eager_reason, "");
-    const auto trace = std::find_if(e.key_components.begin(), e.key_components.end(), [](const std::string& component) { return component.starts_with("trace: "); });
+    const auto trace =
+        std::find_if(e.key_components.begin(), e.key_components.end(),
+                     [](const std::string& component) { return component.starts_with("trace: "); });
     EXPECT_NE(trace, e.key_components.end());
     return *trace + " " + e.joint.hash() + " " + e.forward.hash() + " " + e.backward.hash();
   };

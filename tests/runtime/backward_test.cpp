@@ -32,7 +32,8 @@ TEST_F(Backward, IsCompiledAtItsFirstCall) {
 TEST_F(Backward, TwiceWithARetainedGraph) {
   at::Tensor got = fast({a, b, c})[0], want = product({a, b, c})[0];
   for (bool retain : {true, true, false})
-    EXPECT_TRUE(same_values(torch::autograd::grad({got.sum()}, {a}, {}, retain)[0], torch::autograd::grad({want.sum()}, {a}, {}, retain)[0]));
+    EXPECT_TRUE(same_values(torch::autograd::grad({got.sum()}, {a}, {}, retain)[0],
+                            torch::autograd::grad({want.sum()}, {a}, {}, retain)[0]));
 }
 
 TEST_F(Backward, ASecondTimeWithoutIsEagersError) {
@@ -54,8 +55,10 @@ TEST_F(Backward, ASecondTimeWhereNothingWasSaved) {
 
 TEST_F(Backward, OnlySomeOutputsGetGradients) {
   for (size_t which : {0, 1}) {
-    Tensors got = torch::autograd::grad({fast({a, b, c})[which]}, {a, b, c}, {torch::ones(3)}, false, false, true);
-    Tensors want = torch::autograd::grad({product({a, b, c})[which]}, {a, b, c}, {torch::ones(3)}, false, false, true);
+    Tensors got =
+        torch::autograd::grad({fast({a, b, c})[which]}, {a, b, c}, {torch::ones(3)}, false, false, true);
+    Tensors want =
+        torch::autograd::grad({product({a, b, c})[which]}, {a, b, c}, {torch::ones(3)}, false, false, true);
     for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_values(got[i], want[i])) << which << " " << i;
   }
 }
@@ -72,7 +75,8 @@ TEST_F(Backward, InputsWithoutAGradientStayUndefined) {
 TEST_F(Backward, ForASubsetOfTheInputs) {
   for (const Tensors& wanted : {Tensors{a}, Tensors{b}, Tensors{c}, Tensors{c, a}}) {
     auto loss = [](const Tensors& out) { return Tensors{out[0].sum() + out[1].sum()}; };
-    Tensors got = torch::autograd::grad(loss(fast({a, b, c})), wanted), want = torch::autograd::grad(loss(product({a, b, c})), wanted);
+    Tensors got = torch::autograd::grad(loss(fast({a, b, c})), wanted),
+            want = torch::autograd::grad(loss(product({a, b, c})), wanted);
     for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(same_values(got[i], want[i]));
   }
 }
@@ -81,16 +85,21 @@ TEST_F(Backward, TangentsOfEveryLayout) {
   Callable fn = [](const Tensors& in) { return Tensors{(in[0].t() + 1).exp()}; };
   Compiled transposed(fn, {});
   at::Tensor x = leaf({3, 4});
-  const Tensors tangents = {torch::randn({4, 3}), torch::randn({3, 4}).t(), torch::ones({}).expand({4, 3}), torch::randn({8, 6}).slice(0, 0, 8, 2).slice(1, 0, 6, 2),
+  const Tensors tangents = {torch::randn({4, 3}), torch::randn({3, 4}).t(), torch::ones({}).expand({4, 3}),
+                            torch::randn({8, 6}).slice(0, 0, 8, 2).slice(1, 0, 6, 2),
                             torch::randn({4}).unsqueeze(1).expand({4, 3})};
   for (const at::Tensor& tangent : tangents)
-    EXPECT_TRUE(same_values(torch::autograd::grad({transposed({x})[0]}, {x}, {tangent})[0], torch::autograd::grad({fn({x})[0]}, {x}, {tangent})[0]));
+    EXPECT_TRUE(same_values(torch::autograd::grad({transposed({x})[0]}, {x}, {tangent})[0],
+                            torch::autograd::grad({fn({x})[0]}, {x}, {tangent})[0]));
 }
 
 TEST_F(Backward, OfAComplexFunction) {
-  Callable fn = [](const Tensors& in) { return Tensors{at::complex(in[0], in[1]).mul(at::complex(in[1], in[2]).conj()).abs()}; };
+  Callable fn = [](const Tensors& in) {
+    return Tensors{at::complex(in[0], in[1]).mul(at::complex(in[1], in[2]).conj()).abs()};
+  };
   Compiled fast(fn, {});
-  Tensors got = torch::autograd::grad({fast({a, b, c})[0].sum()}, {a, b, c}), want = torch::autograd::grad({fn({a, b, c})[0].sum()}, {a, b, c});
+  Tensors got = torch::autograd::grad({fast({a, b, c})[0].sum()}, {a, b, c}),
+          want = torch::autograd::grad({fn({a, b, c})[0].sum()}, {a, b, c});
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same_values(got[i], want[i]));
 }
 
@@ -109,7 +118,9 @@ bool notices(const Callable& fn, const std::function<void(const Tensors&, const 
   return !error.empty();
 }
 
-void expect_noticed_as_in_eager(const Callable& fn, const std::function<void(const Tensors&, const Tensors&)>& write, bool noticed) {
+void expect_noticed_as_in_eager(const Callable& fn,
+                                const std::function<void(const Tensors&, const Tensors&)>& write,
+                                bool noticed) {
   Compiled fast(fn, {});
   EXPECT_EQ(notices(fn, write), noticed);
   EXPECT_EQ(notices([&](const Tensors& in) { return fast(in); }, write), noticed);
@@ -120,24 +131,38 @@ const auto write_first_input = [](const Tensors& in, const Tensors&) { in[0].det
 const auto write_first_output = [](const Tensors&, const Tensors& out) { out[0].detach().add_(1); };
 
 TEST(WrittenBeforeBackward, ASavedInput) {
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0] * in[1]}; }, write_first_input, true);
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0] + in[1]}; }, write_first_input, false);
+  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0] * in[1]}; }, write_first_input,
+                             true);
+  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0] + in[1]}; }, write_first_input,
+                             false);
 }
 
 TEST(WrittenBeforeBackward, AViewOfAnInput) {
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].view({3, 1}) * in[1]}; }, write_first_input, true);
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].slice(0, 0, 2) * in[1].slice(0, 1)}; }, write_first_input, true);
+  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].view({3, 1}) * in[1]}; },
+                             write_first_input, true);
+  expect_noticed_as_in_eager(
+      [](const Tensors& in) { return Tensors{in[0].slice(0, 0, 2) * in[1].slice(0, 1)}; }, write_first_input,
+      true);
 }
 
 TEST(WrittenBeforeBackward, ASavedOutput) {
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].exp()}; }, write_first_output, true);
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].sin()}; }, write_first_output, false);
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].exp().view({3, 1})}; }, write_first_output, true);
-  expect_noticed_as_in_eager([](const Tensors& in) { at::Tensor y = in[0] + 1; return Tensors{y, y.view({3, 1}) * in[1]}; }, write_first_output, true);
+  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].exp()}; }, write_first_output,
+                             true);
+  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].sin()}; }, write_first_output,
+                             false);
+  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0].exp().view({3, 1})}; },
+                             write_first_output, true);
+  expect_noticed_as_in_eager(
+      [](const Tensors& in) {
+        at::Tensor y = in[0] + 1;
+        return Tensors{y, y.view({3, 1}) * in[1]};
+      },
+      write_first_output, true);
 }
 
 TEST(WrittenBeforeBackward, AnOutputThatIsOnlyReturned) {
-  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0] * 2, in[0] * in[1]}; }, write_first_output, false);
+  expect_noticed_as_in_eager([](const Tensors& in) { return Tensors{in[0] * 2, in[0] * in[1]}; },
+                             write_first_output, false);
 }
 
 TEST(WrittenBeforeBackward, AParameter) {
@@ -159,31 +184,39 @@ TEST(WrittenBeforeBackward, AParameter) {
 // ---- what is kept
 
 struct SavedMemory : testing::Test {
-  c10::weak_intrusive_ptr<c10::StorageImpl> saved{c10::intrusive_ptr<c10::StorageImpl>()};   ///< of the last value that the last call saved
+  /// of the last value that the last call saved
+  c10::weak_intrusive_ptr<c10::StorageImpl> saved{c10::intrusive_ptr<c10::StorageImpl>()};
 
   Compiled compiled(Tensors (*function)(const Tensors&)) {
     auto keep_track = [this](const Graph& graph, const CompileContext& context) {
       auto code = find_backend("eager")->compile(graph, context);
       return boxed([code, this](Tensors&& in) {
         Tensors out = code->run(std::move(in));
-        saved = c10::weak_intrusive_ptr<c10::StorageImpl>(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(out.back().storage().unsafeGetStorageImpl()));
+        saved = c10::weak_intrusive_ptr<c10::StorageImpl>(
+            c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(out.back().storage().unsafeGetStorageImpl()));
         return out;
       });
     };
-    auto plainly = [](const Graph& graph, const CompileContext& context) { return find_backend("eager")->compile(graph, context); };
+    auto plainly = [](const Graph& graph, const CompileContext& context) {
+      return find_backend("eager")->compile(graph, context);
+    };
     return Compiled(function, {.fw_compiler = keep_track, .bw_compiler = plainly});
   }
 };
 
 TEST_F(SavedMemory, IsFreedWhenNoOutputCanReadItAnyMore) {
-  Compiled apart = compiled([](const Tensors& in) { return [](const at::Tensor& sum) { return Tensors{sum.sin(), sum.cos()}; }(in[0] + 1); });
+  Compiled apart = compiled([](const Tensors& in) {
+    return [](const at::Tensor& sum) { return Tensors{sum.sin(), sum.cos()}; }(in[0] + 1);
+  });
   Tensors out = apart({leaf({3})});
   for (size_t i : {0, 1}) {
     EXPECT_FALSE(saved.expired());
     out[i].sum().backward();
   }
   EXPECT_TRUE(saved.expired());
-  Compiled shared = compiled([](const Tensors& in) { return [](const at::Tensor& both) { return Tensors{both.sin(), both + 1}; }(in[0].exp()); });
+  Compiled shared = compiled([](const Tensors& in) {
+    return [](const at::Tensor& both) { return Tensors{both.sin(), both + 1}; }(in[0].exp());
+  });
   out = shared({leaf({3})});
   EXPECT_FALSE(saved.expired());
   out[0].sum().backward();

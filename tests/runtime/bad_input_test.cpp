@@ -1,4 +1,5 @@
-// Programs and inputs that cannot be compiled: a clear error or what eager does, and the inputs stay as they were.
+// Programs and inputs that cannot be compiled: a clear error or what eager does, and the inputs stay as they
+// were.
 #include "runtime/compare.h"
 
 #include <stdexcept>
@@ -22,7 +23,8 @@ TEST(BadInput, UndefinedWhereNeededIsAnErrorAsInEager) {
 }
 
 TEST(BadInput, UndefinedWhereAllowedIsPartOfTheSignature) {
-  Compiled fast([](const Tensors& in) { return Tensors{in[1].defined() ? in[0] + in[1] : in[0] * 2, in[1]}; }, {});
+  Compiled fast([](const Tensors& in) { return Tensors{in[1].defined() ? in[0] + in[1] : in[0] * 2, in[1]}; },
+                {});
   at::Tensor a = leaf({2}), b = leaf({2});
   Tensors without = fast({a, at::Tensor()}), with = fast({a, b});
   EXPECT_TRUE(same_values(without[0], a * 2));
@@ -36,11 +38,13 @@ TEST(BadInput, AFunctionThatThrowsThrowsItsOwnException) {
     using std::logic_error::logic_error;
   };
   bool angry = true;
-  Compiled fast([&](const Tensors& in) -> Tensors {
-    at::Tensor y = in[0].mul_(2);
-    if (angry) throw Own("not today");
-    return {y};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) -> Tensors {
+        at::Tensor y = in[0].mul_(2);
+        if (angry) throw Own("not today");
+        return {y};
+      },
+      {});
   at::Tensor a = torch::ones(3);
   auto version = a._version();
   EXPECT_EQ(message<Own>([&] { fast({a}); }), "not today");
@@ -52,13 +56,15 @@ TEST(BadInput, AFunctionThatThrowsThrowsItsOwnException) {
 
 TEST(BadInput, InputsAndGeneratorsAreUntouchedByAFailedCompile) {
   at::Tensor a = torch::arange(4.f), captured = torch::ones(4), written = torch::zeros(4);
-  Compiled fast([&](const Tensors& in) {
-    in[0].add_(captured);
-    captured.mul_(3);
-    written.normal_();
-    torch::dropout(in[0], 0.5, true);
-    return Tensors{in[0].masked_select(in[0] > 1)};
-  }, {.must_compile = true});
+  Compiled fast(
+      [&](const Tensors& in) {
+        in[0].add_(captured);
+        captured.mul_(3);
+        written.normal_();
+        torch::dropout(in[0], 0.5, true);
+        return Tensors{in[0].masked_select(in[0] > 1)};
+      },
+      {.must_compile = true});
   torch::manual_seed(1);
   at::Tensor next = torch::rand(3);
   torch::manual_seed(1);
@@ -74,7 +80,8 @@ TEST(BadInput, InputsAndGeneratorsAreUntouchedByAFailedCompile) {
 
 TEST(BadInput, ACaptureCanBeReturned) {
   at::Tensor captured = leaf({2});
-  Compiled fast([&](const Tensors& in) { return Tensors{captured, captured.view({1, 2}), in[0] * captured}; }, {});
+  Compiled fast([&](const Tensors& in) { return Tensors{captured, captured.view({1, 2}), in[0] * captured}; },
+                {});
   at::Tensor a = leaf({2});
   for (int round = 0; round < 2; ++round) {
     Tensors out = fast({a});
@@ -96,7 +103,12 @@ TEST(BadInput, NothingReturnedAndNothingDone) {
   Compiled nothing([](const Tensors&) { return Tensors{}; }, {});
   EXPECT_TRUE(nothing({leaf({2})}).empty());
   EXPECT_TRUE(nothing({}).empty());
-  Compiled write([](const Tensors& in) { in[0].add_(1); return Tensors{}; }, {});
+  Compiled write(
+      [](const Tensors& in) {
+        in[0].add_(1);
+        return Tensors{};
+      },
+      {});
   at::Tensor a = torch::zeros(2);
   EXPECT_TRUE(write({a}).empty());
   EXPECT_TRUE(write({a}).empty());
@@ -109,10 +121,12 @@ TEST(BadInput, NothingReturnedAndNothingDone) {
 
 TEST(BadInput, ATensorKeptBeyondTheTraceIsATensorLikeAnyOther) {
   at::Tensor kept;
-  Compiled fast([&](const Tensors& in) {
-    kept = in[0] * 2;
-    return Tensors{kept + 1};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        kept = in[0] * 2;
+        return Tensors{kept + 1};
+      },
+      {});
   at::Tensor a = leaf({2});
   EXPECT_TRUE(same_values(fast({a})[0], a * 2 + 1));
   EXPECT_TRUE(same_values(kept, a * 2));
@@ -123,14 +137,19 @@ TEST(BadInput, ATensorKeptBeyondTheTraceIsATensorLikeAnyOther) {
   EXPECT_TRUE(same_values(fast({a})[0], a * 2 + 1));
 }
 
-TEST(BadInput, AnEmptyFunctionIsAnError) { EXPECT_TRUE(contains(message<Error>([] { Compiled(Callable(), {}); }), "empty function")); }
+TEST(BadInput, AnEmptyFunctionIsAnError) {
+  EXPECT_TRUE(contains(message<Error>([] { Compiled(Callable(), {}); }), "empty function"));
+}
 
 TEST(BadInput, OptionsThatCannotBeServedAreRefusedAtOnce) {
   Callable fn = [](const Tensors& in) { return in; };
   std::string backend = message<Error>([&] { Compiled(fn, {.backend = "no such backend"}); });
-  EXPECT_TRUE(contains(backend, "no such backend") && contains(backend, "eager") && contains(backend, "debug")) << backend;
+  EXPECT_TRUE(contains(backend, "no such backend") && contains(backend, "eager") &&
+              contains(backend, "debug"))
+      << backend;
   std::string partitioner = message<Error>([&] { Compiled(fn, {.partitioner = "no such partitioner"}); });
-  EXPECT_TRUE(contains(partitioner, "no such partitioner") && contains(partitioner, "default")) << partitioner;
+  EXPECT_TRUE(contains(partitioner, "no such partitioner") && contains(partitioner, "default"))
+      << partitioner;
   EXPECT_TRUE(contains(message<UnsupportedError>([&] { Compiled(fn, {.cudagraphs = true}); }), "cudagraphs"));
   EXPECT_THROW(Compiled(fn, {.memory_budget = 1.5}), Error);
   EXPECT_THROW(Compiled(fn, {.random = "philox"}), Error);
@@ -155,7 +174,9 @@ TEST(BadInput, AWriteToALeafThatRequiresGradIsEagersError) {
   Compiled fast(fn, {});
   at::Tensor a = leaf({2}), before = a.detach().clone();
   std::string want = message([&] { fn({a}); }), got = message([&] { fast({a}); });
-  EXPECT_TRUE(contains(want, "a leaf Variable that requires grad") && contains(got, "a leaf Variable that requires grad")) << got;
+  EXPECT_TRUE(contains(want, "a leaf Variable that requires grad") &&
+              contains(got, "a leaf Variable that requires grad"))
+      << got;
   EXPECT_TRUE(same_values(a, before));
 }
 
@@ -163,16 +184,18 @@ TEST(BadInput, MixedDevicesAreAnError) {
   if (!torch::cuda::is_available()) GTEST_SKIP() << "needs CUDA";
   Compiled fast([](const Tensors& in) { return Tensors{in[0] + in[1]}; }, {});
   EXPECT_ANY_THROW(fast({torch::ones(2), torch::ones(2, at::kCUDA)}));
-  EXPECT_TRUE(same_values(fast({torch::ones(2, at::kCUDA), torch::ones({}, at::kFloat)})[0].cpu(), torch::full(2, 2.f)));
+  EXPECT_TRUE(same_values(fast({torch::ones(2, at::kCUDA), torch::ones({}, at::kFloat)})[0].cpu(),
+                          torch::full(2, 2.f)));
 }
 
 TEST(BadInput, ACompileThatFailedCanBeTriedAgain) {
   bool works = false;
   Compiled fast([](const Tensors& in) { return Tensors{in[0].tanh()}; },
-                {.fw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) -> std::shared_ptr<Executable> {
-                   if (!works) return nullptr;
-                   return find_backend("eager")->compile(graph, context);
-                 })});
+                {.fw_compiler = Compiler(
+                     [&](const Graph& graph, const CompileContext& context) -> std::shared_ptr<Executable> {
+                       if (!works) return nullptr;
+                       return find_backend("eager")->compile(graph, context);
+                     })});
   at::Tensor a = leaf({2});
   EXPECT_TRUE(contains(message<Error>([&] { fast({a}); }), "returned no executable"));
   works = true;

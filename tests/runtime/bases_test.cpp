@@ -18,7 +18,10 @@ Maker cut(bool requires_grad, std::function<Tensors(at::Tensor)> parts) {
 }
 
 Tensors two_rows(at::Tensor x) { return {x.slice(0, 0, 3), x.slice(0, 1, 4)}; }
-Tensors write_second(const Tensors& in) { in[1].mul_(2); return {in[0].sin()}; }
+Tensors write_second(const Tensors& in) {
+  in[1].mul_(2);
+  return {in[0].sin()};
+}
 
 TEST(Bases, TheGraphTakesOneInput) {
   Compiled fast(write_second, {});
@@ -32,9 +35,16 @@ TEST(Bases, TheGraphTakesOneInput) {
 }
 
 TEST(Bases, NeighboursStayApart) {
-  Compiled fast([](const Tensors& in) { in[1].mul_(2); return Tensors{in[0].sin()}; }, {});
+  Compiled fast(
+      [](const Tensors& in) {
+        in[1].mul_(2);
+        return Tensors{in[0].sin()};
+      },
+      {});
   for (bool columns : {false, true}) {
-    Explanation e = fast.explain(cut(false, [=](at::Tensor x) { return Tensors{x.slice(columns, 0, 2), x.slice(columns, 2, 4)}; })().arguments);
+    Explanation e = fast.explain(
+        cut(false, [=](at::Tensor x) { return Tensors{x.slice(columns, 0, 2), x.slice(columns, 2, 4)}; })()
+            .arguments);
     EXPECT_EQ(e.eager_reason, "");
     EXPECT_EQ(e.forward.inputs().size(), 2u);
   }
@@ -44,7 +54,7 @@ TEST(Bases, NeighboursStayApart) {
 TEST(Bases, WithACapturedTensor) {
   for (bool rg : {false, true})
     for (bool write_captured : {false, true}) {
-      Tensors base, captured;                       // of eager, then compiled
+      Tensors base, captured;  // of eager, then compiled
       for (int world = 0; world < 2; ++world) {
         torch::manual_seed(5);
         base.push_back(test::leaf({4, 4}, rg) + 1);
@@ -83,10 +93,14 @@ TEST(Bases, OtherBasesAreAnotherSignature) {
   EXPECT_EQ(same_as_eager(cut(false, two_rows)), first);
   EXPECT_GT(same_as_eager(cut(true, two_rows)), first);
   same_as_eager(cut(false, [](at::Tensor x) { return Tensors{x.slice(0, 0, 3), x.slice(0, 0, 3)}; }));
-  same_as_eager(cut(false, [](at::Tensor x) { return Tensors{x.slice(0, 0, 3), x.slice(0, 1, 4).detach()}; }));
+  same_as_eager(
+      cut(false, [](at::Tensor x) { return Tensors{x.slice(0, 0, 3), x.slice(0, 1, 4).detach()}; }));
   same_as_eager(cut(false, [](at::Tensor x) { return Tensors{x.slice(0, 0, 3), x.slice(0, 1, 4).clone()}; }));
   // The same parts of a larger tensor.
-  same_as_eager([] { at::Tensor x = torch::randn({5, 4}); return Scene{{x.slice(0, 0, 3), x.slice(0, 1, 4)}, {}, {x}}; });
+  same_as_eager([] {
+    at::Tensor x = torch::randn({5, 4});
+    return Scene{{x.slice(0, 0, 3), x.slice(0, 1, 4)}, {}, {x}};
+  });
 }
 
 TEST(Bases, ManyWays) {
@@ -99,16 +113,39 @@ TEST(Bases, ManyWays) {
   };
   const std::vector<Callable> programs = {
       write_second,
-      [](const Tensors& in) { in[0].add_(1); in[1].mul_(2); in[0].sub_(3); return Tensors{in[0] * 2, in[1] * 3}; },
-      [](const Tensors& in) { at::Tensor y = in[0] * 3; in[1].copy_(in[1] * 2); return Tensors{y + in[0], in[0], in[1].view_as(in[1])}; },
-      [](const Tensors& in) { in[1].unsqueeze_(0); in[0].mul_(2); return Tensors{in[1] + 1}; },
-      [](const Tensors& in) { { at::NoGradGuard no_grad; in[1].mul_(2); } return Tensors{in[0] * 3}; },
-      [](const Tensors& in) { in[0].zero_(); return Tensors{in[1] * 3}; },
+      [](const Tensors& in) {
+        in[0].add_(1);
+        in[1].mul_(2);
+        in[0].sub_(3);
+        return Tensors{in[0] * 2, in[1] * 3};
+      },
+      [](const Tensors& in) {
+        at::Tensor y = in[0] * 3;
+        in[1].copy_(in[1] * 2);
+        return Tensors{y + in[0], in[0], in[1].view_as(in[1])};
+      },
+      [](const Tensors& in) {
+        in[1].unsqueeze_(0);
+        in[0].mul_(2);
+        return Tensors{in[1] + 1};
+      },
+      [](const Tensors& in) {
+        {
+          at::NoGradGuard no_grad;
+          in[1].mul_(2);
+        }
+        return Tensors{in[0] * 3};
+      },
+      [](const Tensors& in) {
+        in[0].zero_();
+        return Tensors{in[1] * 3};
+      },
   };
   for (size_t way = 0; way < ways.size(); ++way)
     for (size_t program = 0; program < programs.size(); ++program)
       for (bool rg : {false, true}) {
-        SCOPED_TRACE("way " + std::to_string(way) + ", program " + std::to_string(program) + (rg ? ", requires grad" : ""));
+        SCOPED_TRACE("way " + std::to_string(way) + ", program " + std::to_string(program) +
+                     (rg ? ", requires grad" : ""));
         compare(programs[program], cut(rg, ways[way]), {.differentiate_written = false, .together = false});
       }
 }
@@ -117,28 +154,45 @@ TEST(Bases, ManyWays) {
 TEST(Bases, OthersLieOnTheBase) {
   for (bool rg : {false, true}) {
     auto parts = [](at::Tensor x) { return Tensors{x.slice(0, 0, 2), x.slice(0, 3, 4), x.slice(0, 1, 2)}; };
-    compare([](const Tensors& in) { in[2].mul_(2); return Tensors{in[0] * 3, in[1] * 2}; }, cut(rg, parts), {.together = false});
-    compare([](const Tensors& in) { in[1].mul_(2); in[0].add_(1); return Tensors{in[2] * 3}; }, cut(rg, parts), {.together = false});
+    compare(
+        [](const Tensors& in) {
+          in[2].mul_(2);
+          return Tensors{in[0] * 3, in[1] * 2};
+        },
+        cut(rg, parts), {.together = false});
+    compare(
+        [](const Tensors& in) {
+          in[1].mul_(2);
+          in[0].add_(1);
+          return Tensors{in[2] * 3};
+        },
+        cut(rg, parts), {.together = false});
   }
 }
 
 TEST(Bases, WhatAutogradDoesNotKnowRunsAsItIs) {
   Compiled fast(write_second, {});
   Scene scene = cut(true, [](at::Tensor x) { return Tensors{x, x.detach()}; })();
-  EXPECT_TRUE(test::contains(fast.explain(scene.arguments).eager_reason, "in a way that autograd does not know"));
+  EXPECT_TRUE(
+      test::contains(fast.explain(scene.arguments).eager_reason, "in a way that autograd does not know"));
   compare(write_second, cut(true, [](at::Tensor x) { return Tensors{x, x.detach()}; }), {.compiled = false});
 }
 
 /// The backward reads memory that is written after the call.
 TEST(Bases, ALaterWriteIsAnError) {
-  Callable fn = [](const Tensors& in) { in[0].mul_(2); return Tensors{in[1] * in[2]}; };
+  Callable fn = [](const Tensors& in) {
+    in[0].mul_(2);
+    return Tensors{in[1] * in[2]};
+  };
   for (bool compiled : {false, true}) {
     at::Tensor x = torch::randn({4}), w = test::leaf({3});
     Tensors arguments = {x.slice(0, 0, 3), x.slice(0, 1, 4), w};
     Compiled fast(fn, {});
     at::Tensor out = compiled ? fast(arguments)[0] : fn(arguments)[0];
     x.add_(1);
-    EXPECT_TRUE(test::contains(test::message([&] { out.sum().backward(); }), "modified by an inplace operation")) << compiled;
+    EXPECT_TRUE(
+        test::contains(test::message([&] { out.sum().backward(); }), "modified by an inplace operation"))
+        << compiled;
   }
 }
 

@@ -22,7 +22,9 @@ void set_state(const at::Tensor& state) {
   generator.set_state(state);
 }
 
-at::Tensor part(const at::Tensor& x) { return torch::dropout(x.sin(), 0.5, true).exp() * torch::dropout(x, 0.3, true); }
+at::Tensor part(const at::Tensor& x) {
+  return torch::dropout(x.sin(), 0.5, true).exp() * torch::dropout(x, 0.3, true);
+}
 
 /// Saves its input and the state of the generator; its backward computes the rest again.
 struct Checkpoint : torch::autograd::Function<Checkpoint> {
@@ -56,7 +58,9 @@ struct DrawsLater : torch::autograd::Function<DrawsLater> {
   }
 };
 
-Tensors checkpointed(const Tensors& in) { return {Checkpoint::apply(torch::dropout(in[0], 0.1, true)) * torch::rand_like(in[0])}; }
+Tensors checkpointed(const Tensors& in) {
+  return {Checkpoint::apply(torch::dropout(in[0], 0.1, true)) * torch::rand_like(in[0])};
+}
 Tensors draws_later(const Tensors& in) { return {DrawsLater::apply(torch::dropout(in[0], 0.1, true))}; }
 
 /// Its own numbers again, within the forward.
@@ -85,7 +89,8 @@ void expect_eagers(const std::function<Tensors(const Tensors&)>& fn, bool compil
       Compiled fast = compile(fn, {.backend = backend, .partitioner = partitioner});
       const at::Tensor x = torch::randn(16).requires_grad_();
       for (int call = 0; call < 3; ++call) {
-        const Tensors want = results_of(fn, x), got = results_of([&](const Tensors& in) { return fast(in); }, x);
+        const Tensors want = results_of(fn, x),
+                      got = results_of([&](const Tensors& in) { return fast(in); }, x);
         ASSERT_EQ(got.size(), want.size());
         for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << call << ": " << i;
       }
@@ -110,13 +115,17 @@ TEST(Checkpoints, AreLeftToEagerWhereABackendKnowsNothingOfStates) {
   register_backend(std::make_shared<Stranger>());
   Compiled fast = compile(checkpointed, {.backend = "stranger"});
   const at::Tensor x = torch::randn(16).requires_grad_();
-  const Tensors want = results_of(checkpointed, x), got = results_of([&](const Tensors& in) { return fast(in); }, x);
+  const Tensors want = results_of(checkpointed, x),
+                got = results_of([&](const Tensors& in) { return fast(in); }, x);
   for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
-  EXPECT_NE(fast.explain({x}).eager_reason.find("draws_from_states"), std::string::npos) << fast.explain({x}).eager_reason;
+  EXPECT_NE(fast.explain({x}).eager_reason.find("draws_from_states"), std::string::npos)
+      << fast.explain({x}).eager_reason;
 }
 
 TEST(Checkpoints, OfACustomFunctionDrawTheirNumbersAgain) { expect_eagers(checkpointed, true); }
 TEST(Checkpoints, InTheForwardDrawTheirNumbersAgain) { expect_eagers(drawn_twice, true); }
-TEST(Checkpoints, FromAStateThatNothingOfTheForwardDrewFromAreLeftToEager) { expect_eagers(draws_later, false); }
+TEST(Checkpoints, FromAStateThatNothingOfTheForwardDrewFromAreLeftToEager) {
+  expect_eagers(draws_later, false);
+}
 
 }  // namespace tandem

@@ -15,16 +15,20 @@ struct Scene {
 using Maker = std::function<Scene()>;
 
 struct Expectations {
-  bool compiled = true;                      ///< false: the function may be run as it is
-  bool write_outputs = true;                 ///< afterwards every output is written in place in both worlds
-  bool differentiate_written = true;         ///< and differentiated once more
-  bool same_bases = true;                    ///< outputs share autograd bases as in eager
-  bool same_versions = true;                 ///< of arguments and outputs as many writes are counted
-  bool together = true;                      ///< once all roots are differentiated together; where more than two of their gradients meet at the call's boundary, sums are associated in another way
+  bool compiled = true;               ///< false: the function may be run as it is
+  bool write_outputs = true;          ///< afterwards every output is written in place in both worlds
+  bool differentiate_written = true;  ///< and differentiated once more
+  bool same_bases = true;             ///< outputs share autograd bases as in eager
+  bool same_versions = true;          ///< of arguments and outputs as many writes are counted
+  /// once all roots are differentiated together; where more than two of their gradients meet at the call's
+  /// boundary, sums are associated in another way
+  bool together = true;
   Options options = {};
 };
 
-inline at::Tensor leaf(at::IntArrayRef sizes, bool requires_grad = true) { return torch::randn(sizes).requires_grad_(requires_grad); }
+inline at::Tensor leaf(at::IntArrayRef sizes, bool requires_grad = true) {
+  return torch::randn(sizes).requires_grad_(requires_grad);
+}
 
 /// One argument of each of these sizes, a leaf.
 inline Maker leaves(std::vector<std::vector<int64_t>> sizes, std::vector<bool> requires_grad) {
@@ -63,13 +67,17 @@ struct Relations {
   friend bool operator==(const Relations&, const Relations&) = default;
 };
 
-inline at::Tensor base_of(const at::Tensor& tensor) { return tensor.is_view() ? at::Tensor(tensor._base()) : tensor; }
+inline at::Tensor base_of(const at::Tensor& tensor) {
+  return tensor.is_view() ? at::Tensor(tensor._base()) : tensor;
+}
 
 inline Relations relations(const Tensors& outputs, const Scene& scene, bool bases) {
   std::vector<std::pair<std::string, at::Tensor>> all;
   for (size_t i = 0; i < outputs.size(); ++i) all.emplace_back("output " + std::to_string(i), outputs[i]);
-  for (size_t i = 0; i < scene.arguments.size(); ++i) all.emplace_back("argument " + std::to_string(i), scene.arguments[i]);
-  for (size_t i = 0; i < scene.others.size(); ++i) all.emplace_back("other " + std::to_string(i), scene.others[i]);
+  for (size_t i = 0; i < scene.arguments.size(); ++i)
+    all.emplace_back("argument " + std::to_string(i), scene.arguments[i]);
+  for (size_t i = 0; i < scene.others.size(); ++i)
+    all.emplace_back("other " + std::to_string(i), scene.others[i]);
   Relations found;
   for (size_t i = 0; i < all.size(); ++i)
     for (size_t j = i + 1; j < all.size(); ++j) {
@@ -86,13 +94,15 @@ inline Relations relations(const Tensors& outputs, const Scene& scene, bool base
 struct World {
   Scene scene;
   Tensors outputs;
-  std::vector<int64_t> versions;             ///< how many writes to arguments were counted, then the versions of outputs
+  /// how many writes to arguments were counted, then the versions of outputs
+  std::vector<int64_t> versions;
   std::string failure;
 };
 
 inline std::vector<int64_t> versions_of(const Tensors& tensors) {
   std::vector<int64_t> versions;
-  for (const at::Tensor& t : tensors) versions.push_back(t.defined() && !t.is_inference() ? int64_t(t._version()) : 0);
+  for (const at::Tensor& t : tensors)
+    versions.push_back(t.defined() && !t.is_inference() ? int64_t(t._version()) : 0);
   return versions;
 }
 
@@ -109,7 +119,8 @@ inline World call(const Callable& fn, const Maker& make, uint64_t seed) {
   return world;
 }
 
-/// Outputs, and arguments that a write made part of a graph. Others are left out: gradients that reach a leaf past the function are added in another order.
+/// Outputs, and arguments that a write made part of a graph. Others are left out: gradients that reach a leaf
+/// past the function are added in another order.
 inline Tensors roots_of(const World& world, const std::vector<int64_t>& written) {
   Tensors roots;
   for (const at::Tensor& t : world.outputs)
@@ -124,17 +135,20 @@ inline Tensors roots_of(const World& world, const std::vector<int64_t>& written)
 inline bool retains(uint64_t seed) { return seed % 2 == 0; }
 
 /// One backward for each root, the graph retained, or one for all of them along random tangents.
-inline std::string differentiate(const World& world, const std::vector<int64_t>& written, uint64_t seed, bool together) {
+inline std::string differentiate(const World& world, const std::vector<int64_t>& written, uint64_t seed,
+                                 bool together) {
   Tensors roots = roots_of(world, written);
   const bool apart = retains(seed) || !together;
   torch::manual_seed(seed);
   return message([&] {
     if (roots.empty()) return;
     if (apart) {
-      for (const at::Tensor& root : roots) (root.is_complex() ? at::real(root).sum() : root.sum()).backward({}, /*retain_graph=*/true);
+      for (const at::Tensor& root : roots)
+        (root.is_complex() ? at::real(root).sum() : root.sum()).backward({}, /*retain_graph=*/true);
     } else {
       Tensors tangents;
-      for (const at::Tensor& root : roots) tangents.push_back(torch::randn(root.sizes(), root.options().requires_grad(false)));
+      for (const at::Tensor& root : roots)
+        tangents.push_back(torch::randn(root.sizes(), root.options().requires_grad(false)));
       torch::autograd::backward(roots, tangents);
     }
   });
@@ -148,11 +162,12 @@ inline void expect_same_state(const World& got, const World& want, const std::st
 
 inline void expect_same_gradients(const World& got, const World& want) {
   for (size_t i = 0; i < want.scene.leaves.size(); ++i)
-    EXPECT_TRUE(same_values(got.scene.leaves[i].grad(), want.scene.leaves[i].grad())) << "gradient of leaf " << i;
+    EXPECT_TRUE(same_values(got.scene.leaves[i].grad(), want.scene.leaves[i].grad()))
+        << "gradient of leaf " << i;
 }
 
-/// The autograd nodes of outputs that are views, without the number that tells a write in place from the view; nodes of the user's own, which compiled code stands in for,
-/// are left out.
+/// The autograd nodes of outputs that are views, without the number that tells a write in place from the
+/// view; nodes of the user's own, which compiled code stands in for, are left out.
 inline std::vector<std::string> view_kinds(const World& world, const World& other) {
   static const std::regex generated("[A-Z][A-Za-z]*Backward[0-9]+");
   std::vector<std::string> kinds;
@@ -162,7 +177,9 @@ inline std::vector<std::string> view_kinds(const World& world, const World& othe
     std::string names[2];
     for (int k = 0; k < 2; ++k)
       if (auto node = (k ? b : a).grad_fn()) names[k] = node->name();
-    if (std::regex_match(names[0], generated) || std::regex_match(names[1], generated)) kinds.push_back("output " + std::to_string(i) + ": " + names[0].substr(0, names[0].find_last_not_of("0123456789") + 1));
+    if (std::regex_match(names[0], generated) || std::regex_match(names[1], generated))
+      kinds.push_back("output " + std::to_string(i) + ": " +
+                      names[0].substr(0, names[0].find_last_not_of("0123456789") + 1));
   }
   return kinds;
 }
@@ -177,22 +194,26 @@ inline std::vector<std::string> write_outputs(const World& world) {
 }
 
 /// `fast` stands for the compiled function.
-inline void compare_call(const Callable& fn, const Callable& fast, const Maker& make, const Expectations& expect, uint64_t seed) {
+inline void compare_call(const Callable& fn, const Callable& fast, const Maker& make,
+                         const Expectations& expect, uint64_t seed) {
   World want = call(fn, make, seed), got = call(fast, make, seed);
   ASSERT_EQ(got.failure, "") << "eager: " << want.failure;
   ASSERT_EQ(want.failure, "");
   expect_same_state(got, want, "after the call");
   if (testing::Test::HasFailure() || got.outputs.size() != want.outputs.size()) return;
   if (expect.same_versions) {
-    EXPECT_EQ(got.versions, want.versions) << "other writes to arguments, then outputs, are counted than in eager";
+    EXPECT_EQ(got.versions, want.versions)
+        << "other writes to arguments, then outputs, are counted than in eager";
   }
-  EXPECT_EQ(relations(got.outputs, got.scene, expect.same_bases).pairs, relations(want.outputs, want.scene, expect.same_bases).pairs);
+  EXPECT_EQ(relations(got.outputs, got.scene, expect.same_bases).pairs,
+            relations(want.outputs, want.scene, expect.same_bases).pairs);
   if (expect.same_bases) {
     EXPECT_EQ(view_kinds(got, want), view_kinds(want, got));
   }
   const std::vector<int64_t> written = want.versions;
   auto compare_gradients = [&](const std::string& when) {
-    std::string wanted = differentiate(want, written, seed, expect.together), failure = differentiate(got, written, seed, expect.together);
+    std::string wanted = differentiate(want, written, seed, expect.together),
+                failure = differentiate(got, written, seed, expect.together);
     EXPECT_EQ(failure.empty(), wanted.empty()) << when << ": eager: " << wanted << "\ncompiled: " << failure;
     expect_same_gradients(got, want);
     expect_same_state(got, want, when);
@@ -201,12 +222,14 @@ inline void compare_call(const Callable& fn, const Callable& fast, const Maker& 
   if (!expect.write_outputs) return;
   EXPECT_EQ(write_outputs(got), write_outputs(want));
   expect_same_state(got, want, "after the outputs were written");
-  if (retains(seed) && expect.differentiate_written) compare_gradients("after a backward through written outputs");
+  if (retains(seed) && expect.differentiate_written)
+    compare_gradients("after a backward through written outputs");
 }
 
 }  // namespace compare_detail
 
-/// Compares on both backends, with writes kept and returned, the compiled object called on two sets of data. Gives the reason why the function ran as it is, if it did.
+/// Compares on both backends, with writes kept and returned, the compiled object called on two sets of data.
+/// Gives the reason why the function ran as it is, if it did.
 inline std::string compare(const Callable& fn, const Maker& make, const Expectations& expect = {}) {
   std::string eager_reason;
   for (const char* backend : {"eager", "debug"})
@@ -232,10 +255,13 @@ inline std::string compare(const Callable& fn, const Maker& make, const Expectat
 }
 
 /// Right in any way, be it that the function runs as it is.
-inline void expect_same(const Maker& make, const Callable& fn) { compare(fn, make, {.compiled = false, .write_outputs = false}); }
+inline void expect_same(const Maker& make, const Callable& fn) {
+  compare(fn, make, {.compiled = false, .write_outputs = false});
+}
 
 /// With inputs that require grad and with ones that do not.
-inline void compare_both(const Callable& fn, const std::function<Maker(bool requires_grad)>& make, const Expectations& expect = {}) {
+inline void compare_both(const Callable& fn, const std::function<Maker(bool requires_grad)>& make,
+                         const Expectations& expect = {}) {
   for (bool requires_grad : {false, true}) {
     SCOPED_TRACE(requires_grad ? "inputs require grad" : "inputs do not require grad");
     compare(fn, make(requires_grad), expect);

@@ -44,15 +44,19 @@ TEST(Compilers, ABoxedFunctionMayEmptyItsInputs) {
       return graph.run(std::move(own));
     });
   };
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin() * in[1]}; }, {.fw_compiler = compiler});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin() * in[1]}; },
+                {.fw_compiler = compiler});
   at::Tensor a = leaf({2}), b = leaf({2}), y = fast({a, b})[0];
   EXPECT_TRUE(same_values(y, a.exp().sin() * b));
-  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0], torch::autograd::grad({(a.exp().sin() * b).sum()}, {a})[0]));
+  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0],
+                          torch::autograd::grad({(a.exp().sin() * b).sum()}, {a})[0]));
   EXPECT_TRUE(alone) << "a value saved for the last backward has no owner but the compiled code";
 }
 
 TEST(Compilers, TheWrongNumberOfResultsIsAnError) {
-  auto compiler = [](const Graph&, const CompileContext&) { return boxed([](Tensors&&) { return Tensors{}; }); };
+  auto compiler = [](const Graph&, const CompileContext&) {
+    return boxed([](Tensors&&) { return Tensors{}; });
+  };
   Compiled fast(twice_sine, {.fw_compiler = compiler});
   EXPECT_TRUE(contains(message<Error>([&] { fast({leaf({2})}); }), "returned 0 tensors instead of"));
 }
@@ -97,17 +101,23 @@ TEST(Compilers, CodeIsMadeAnewWhereThePrecisionOfBeforeMayBeBuiltIn) {
 
 TEST(Partitioning, F9_AUsersPartitionFunctionIsCalled) {
   int calls = 0;
-  Compiled fast(twice_sine, {.memory_budget = 0.25, .partition_fn = Partitioner([&](const Joint& joint, const PartitionContext& context) {
-                               ++calls;
-                               EXPECT_EQ(joint.primals, 1u);
-                               EXPECT_EQ(joint.forward_outputs, 1u);
-                               EXPECT_EQ(context.memory_budget, 0.25);
-                               return partition_default(joint, context);
-                             })});
+  Compiled fast(twice_sine,
+                {.memory_budget = 0.25,
+                 .partition_fn = Partitioner([&](const Joint& joint, const PartitionContext& context) {
+                   ++calls;
+                   EXPECT_EQ(joint.primals, 1u);
+                   EXPECT_EQ(joint.forward_outputs, 1u);
+                   EXPECT_EQ(context.memory_budget, 0.25);
+                   return partition_default(joint, context);
+                 })});
   at::Tensor a = leaf({2});
-  EXPECT_TRUE(same_values(torch::autograd::grad({fast({a})[0].sum()}, {a})[0], torch::autograd::grad({a.sin().sin().sum()}, {a})[0]));
+  EXPECT_TRUE(same_values(torch::autograd::grad({fast({a})[0].sum()}, {a})[0],
+                          torch::autograd::grad({a.sin().sin().sum()}, {a})[0]));
   EXPECT_EQ(calls, 1);
-  register_partitioner("runtime test's own", Partitioner([&](const Joint& joint, const PartitionContext& context) { return ++calls, partition_default(joint, context); }));
+  register_partitioner("runtime test's own",
+                       Partitioner([&](const Joint& joint, const PartitionContext& context) {
+                         return ++calls, partition_default(joint, context);
+                       }));
   Compiled(twice_sine, {.partitioner = "runtime test's own"})({a});
   EXPECT_EQ(calls, 2);
 }
@@ -134,7 +144,8 @@ TEST(Passes, RegisteredOnesSeeEveryGraphOfTheirStage) {
 }
 
 bool calls_operator(const Graph& graph, const std::string& name) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return node.op.schema().name() == name; });
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [&](const Node& node) { return node.op.schema().name() == name; });
 }
 
 TEST(Decompositions, OnlyThoseOfTheTableAreApplied) {

@@ -22,17 +22,22 @@ Compiler keeping(std::vector<CompileContext>& told) {
 
 TEST(Compilers, AreToldSignatureOrderAndVariant) {
   std::vector<CompileContext> told;
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin() * in[1], in[1].cos()}; }, {.fw_compiler = keeping(told)});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin() * in[1], in[1].cos()}; },
+                {.fw_compiler = keeping(told)});
   const at::Tensor a = leaf({2}), b = leaf({2});
   const Tensors out = fast({a, b});
   out[0].sum().backward({}, /*retain_graph=*/true);
   (out[0].sum() + out[1].sum()).backward({}, /*retain_graph=*/true);
-  torch::autograd::grad({out[0].sum()}, {a}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0].sum().backward();
+  torch::autograd::grad({out[0].sum()}, {a}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0]
+      .sum()
+      .backward();
   fast({leaf({3}), leaf({3})});
   std::vector<std::tuple<Stage, size_t, size_t, size_t>> seen;
-  for (const CompileContext& context : told) seen.emplace_back(context.stage, context.signature, context.order, context.variant);
+  for (const CompileContext& context : told)
+    seen.emplace_back(context.stage, context.signature, context.order, context.variant);
   const std::vector<std::tuple<Stage, size_t, size_t, size_t>> expected = {
-      {Stage::Forward, 0, 1, 0}, {Stage::Backward, 0, 1, 0}, {Stage::Backward, 0, 1, 1}, {Stage::Backward, 0, 2, 0}, {Stage::Backward, 0, 2, 0}, {Stage::Forward, 1, 1, 0}};
+      {Stage::Forward, 0, 1, 0},  {Stage::Backward, 0, 1, 0}, {Stage::Backward, 0, 1, 1},
+      {Stage::Backward, 0, 2, 0}, {Stage::Backward, 0, 2, 0}, {Stage::Forward, 1, 1, 0}};
   EXPECT_EQ(seen, expected);
   for (const CompileContext& context : told) EXPECT_EQ(context.device, c10::Device(c10::kCPU));
 }
@@ -40,7 +45,8 @@ TEST(Compilers, AreToldSignatureOrderAndVariant) {
 TEST(Compilers, AreToldWhichInputsOfABackwardStayAndWhichDie) {
   std::vector<CompileContext> told;
   const at::Tensor weight = leaf({3, 3});
-  Compiled fast([&](const Tensors& in) { return Tensors{in[0].matmul(weight).sin().cos()}; }, {.fw_compiler = keeping(told)});
+  Compiled fast([&](const Tensors& in) { return Tensors{in[0].matmul(weight).sin().cos()}; },
+                {.fw_compiler = keeping(told)});
   const at::Tensor x = leaf({2, 3});
   fast({x})[0].sum().backward();
   ASSERT_EQ(told.size(), 2u);
@@ -86,20 +92,24 @@ Compiler claiming(std::vector<std::vector<int64_t>> strides) {
     std::vector<std::vector<int64_t>> output_strides() const override { return strides; }
   };
   return {[strides](const Graph& graph, const CompileContext& context) {
-    auto made = std::make_shared<Claiming>();
-    made->code = find_backend("eager")->compile(graph, context);
-    made->strides = strides;
-    return made;
-  }, "claiming", "1"};
+            auto made = std::make_shared<Claiming>();
+            made->code = find_backend("eager")->compile(graph, context);
+            made->strides = strides;
+            return made;
+          },
+          "claiming", "1"};
 }
 
 TEST(Compilers, StridesThatAreNoneOfTheOutputsAreRefusedByName) {
   auto refusal = [](std::vector<std::vector<int64_t>> strides) {
-    Compiled fast([](const Tensors& in) { return Tensors{in[0] * 2}; }, {.fw_compiler = claiming(std::move(strides))});
+    Compiled fast([](const Tensors& in) { return Tensors{in[0] * 2}; },
+                  {.fw_compiler = claiming(std::move(strides))});
     return message<Error>([&] { fast({torch::ones({2, 3})}); });
   };
-  EXPECT_TRUE(contains(refusal({{1, 2}, {1, 2}}), "compiler claiming chose the strides of 2 outputs; the graph has 1"));
-  EXPECT_TRUE(contains(refusal({{1}}), "compiler claiming chose 1 strides for output 0, which has 2 dimensions"));
+  EXPECT_TRUE(contains(refusal({{1, 2}, {1, 2}}),
+                       "compiler claiming chose the strides of 2 outputs; the graph has 1"));
+  EXPECT_TRUE(
+      contains(refusal({{1}}), "compiler claiming chose 1 strides for output 0, which has 2 dimensions"));
 }
 
 TEST(Compilers, StridesThatCannotBeMadeTheGraphsAreRefusedByName) {
@@ -113,8 +123,10 @@ TEST(Compilers, StridesThatCannotBeMadeTheGraphsAreRefusedByName) {
   TensorMeta meta{.sizes = {2, 3}, .strides = {3, 1}};
   EXPECT_EQ(refusal(meta), "");
   meta.conj = true;
-  EXPECT_EQ(refusal(meta), "backend odd chose the strides of output 0, which is conjugated or negated lazily");
-  EXPECT_EQ(refusal({.sizes = {2, 3}, .strides = {1, 1}}), "backend odd chose the strides of output 0, which holds elements in several places");
+  EXPECT_EQ(refusal(meta),
+            "backend odd chose the strides of output 0, which is conjugated or negated lazily");
+  EXPECT_EQ(refusal({.sizes = {2, 3}, .strides = {1, 1}}),
+            "backend odd chose the strides of output 0, which holds elements in several places");
 }
 
 TEST(Compilers, PassesOfABackendRunOnTheGraphsOfItsStages) {
@@ -122,19 +134,25 @@ TEST(Compilers, PassesOfABackendRunOnTheGraphsOfItsStages) {
     mutable std::vector<Stage> asked;
     std::string name() const override { return "picky"; }
     std::string version() const override { return "1"; }
-    std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override { return find_backend("eager")->compile(graph, context); }
+    std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
+      return find_backend("eager")->compile(graph, context);
+    }
     std::vector<Pass> passes(Stage stage) const override {
       return {{[this, stage](Graph graph) {
-        asked.push_back(stage);
-        if (breaks == stage) graph.set_outputs({});
-        return graph;
-      }, "picky pass", "1"}};
+                 asked.push_back(stage);
+                 if (breaks == stage) graph.set_outputs({});
+                 return graph;
+               },
+               "picky pass", "1"}};
     }
     std::optional<Stage> breaks;
   };
   auto picky = std::make_shared<Picky>();
   register_backend(picky);
-  auto train = [] { Compiled([](const Tensors& in) { return Tensors{in[0].sin()}; }, {.backend = "picky"})({leaf({2})})[0].backward(torch::ones({2})); };
+  auto train = [] {
+    Compiled([](const Tensors& in) { return Tensors{in[0].sin()}; }, {.backend = "picky"})({leaf({2})})[0]
+        .backward(torch::ones({2}));
+  };
   train();
   EXPECT_EQ(picky->asked, (std::vector<Stage>{Stage::Joint, Stage::Forward, Stage::Backward}));
   for (Stage stage : {Stage::Joint, Stage::Forward, Stage::Backward}) {
@@ -144,12 +162,15 @@ TEST(Compilers, PassesOfABackendRunOnTheGraphsOfItsStages) {
 }
 
 TEST(Compilers, ADecompositionIsWrittenWithTheBuilder) {
-  const Decomposition squares = {[](Graph& graph, const Node& node) {
-    Builder build(graph, node.phase);
-    const Value x = std::get<Value>(node.arguments[0]), doubled = build.call("aten::add.Tensor", {x, x});
-    return std::vector<Value>{build.call("aten::mul.Tensor", {doubled, doubled})};
-  }, "squares", "1"};
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].t().sin()}; }, {.decompositions = DecompositionTable{{"aten::sin", squares}}});
+  const Decomposition squares = {
+      [](Graph& graph, const Node& node) {
+        Builder build(graph, node.phase);
+        const Value x = std::get<Value>(node.arguments[0]), doubled = build.call("aten::add.Tensor", {x, x});
+        return std::vector<Value>{build.call("aten::mul.Tensor", {doubled, doubled})};
+      },
+      "squares", "1"};
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].t().sin()}; },
+                {.decompositions = DecompositionTable{{"aten::sin", squares}}});
   const at::Tensor x = torch::randn({2, 3});
   EXPECT_TRUE(same_values(fast({x})[0], (x + x).t() * (x + x).t()));
 }

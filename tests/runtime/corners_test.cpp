@@ -21,38 +21,85 @@ const std::function<Maker(bool)> square = [](bool rg) { return non_leaves({{2, 2
 const Expectations may_be_eager{.compiled = false};
 
 TEST(Corners, SizesInPlaceThenViewsOfEverything) {
-  compare_both([](const Tensors& in) { in[0].t_(); at::Tensor tmp = in[0] * 2; return Tensors{tmp.t().view({-1}), tmp.t(), in[0].unsqueeze(0)}; }, square, may_be_eager);
-  compare_both([](const Tensors& in) { in[0].t_(); in[0].mul_(2); return Tensors{in[0], in[0].diagonal()}; }, square);
-  compare_both([](const Tensors& in) { in[0].unsqueeze_(0); in[0].squeeze_(); return Tensors{in[0] + 1}; }, square);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].t_();
+        at::Tensor tmp = in[0] * 2;
+        return Tensors{tmp.t().view({-1}), tmp.t(), in[0].unsqueeze(0)};
+      },
+      square, may_be_eager);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].t_();
+        in[0].mul_(2);
+        return Tensors{in[0], in[0].diagonal()};
+      },
+      square);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].unsqueeze_(0);
+        in[0].squeeze_();
+        return Tensors{in[0] + 1};
+      },
+      square);
 }
 
 TEST(Corners, AnOutputAndItsDetachedSelf) {
-  compare_both([](const Tensors& in) { at::Tensor y = in[0].exp(); return Tensors{y, y.detach()}; }, square, may_be_eager);
-  compare_both([](const Tensors& in) { at::Tensor y = in[0].exp(); return Tensors{y.detach(), y.view({-1})}; }, square, may_be_eager);
+  compare_both(
+      [](const Tensors& in) {
+        at::Tensor y = in[0].exp();
+        return Tensors{y, y.detach()};
+      },
+      square, may_be_eager);
+  compare_both(
+      [](const Tensors& in) {
+        at::Tensor y = in[0].exp();
+        return Tensors{y.detach(), y.view({-1})};
+      },
+      square, may_be_eager);
 }
 
 TEST(Corners, AViewMadeWithoutGradients) {
-  compare_both([](const Tensors& in) { torch::NoGradGuard no_grad; return Tensors{in[0].view({-1})}; }, square, may_be_eager);
-  compare_both([](const Tensors& in) {
-    at::Tensor y = in[0] * 2;
-    torch::NoGradGuard no_grad;
-    return Tensors{y, y.view({-1})};
-  }, square, may_be_eager);
+  compare_both(
+      [](const Tensors& in) {
+        torch::NoGradGuard no_grad;
+        return Tensors{in[0].view({-1})};
+      },
+      square, may_be_eager);
+  compare_both(
+      [](const Tensors& in) {
+        at::Tensor y = in[0] * 2;
+        torch::NoGradGuard no_grad;
+        return Tensors{y, y.view({-1})};
+      },
+      square, may_be_eager);
 }
 
 TEST(Corners, DetachedInPlace) {
-  compare_both([](const Tensors& in) { at::Tensor y = in[0] * 2; y.detach_(); return Tensors{y * 3, in[0] + 1}; }, square);
-  compare_both([](const Tensors& in) { in[0].detach_(); return Tensors{in[0] * 2}; }, square, may_be_eager);
+  compare_both(
+      [](const Tensors& in) {
+        at::Tensor y = in[0] * 2;
+        y.detach_();
+        return Tensors{y * 3, in[0] + 1};
+      },
+      square);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].detach_();
+        return Tensors{in[0] * 2};
+      },
+      square, may_be_eager);
 }
 
 TEST(Corners, AnExpandedArgument) {
-  compare_both([](const Tensors& in) { return Tensors{in[0].exp() * 2, in[0] + 1}; }, [](bool rg) -> Maker {
-    return [rg] {
-      Scene scene = non_leaves({{3, 1}}, {rg})();
-      scene.arguments[0] = scene.arguments[0].expand({3, 4});
-      return scene;
-    };
-  });
+  compare_both([](const Tensors& in) { return Tensors{in[0].exp() * 2, in[0] + 1}; },
+               [](bool rg) -> Maker {
+                 return [rg] {
+                   Scene scene = non_leaves({{3, 1}}, {rg})();
+                   scene.arguments[0] = scene.arguments[0].expand({3, 4});
+                   return scene;
+                 };
+               });
 }
 
 TEST(Corners, ArgumentsThatLieInOneStorage) {
@@ -65,11 +112,16 @@ TEST(Corners, ArgumentsThatLieInOneStorage) {
       return scene;
     };
   };
-  Callable fn = [](const Tensors& in) { in[0].mul_(3); in[1].mul_(2); return Tensors{in[0] + in[1]}; };
+  Callable fn = [](const Tensors& in) {
+    in[0].mul_(3);
+    in[1].mul_(2);
+    return Tensors{in[0] + in[1]};
+  };
   for (bool rg : {false, true}) {
     compare(fn, parts(rg, [](at::Tensor x) { return Tensors{x.slice(0, 0, 2), x.slice(0, 2, 4)}; }));
     compare(fn, parts(rg, [](at::Tensor x) { return Tensors{x.slice(1, 0, 2), x.slice(1, 2, 4)}; }));
-    compare(fn, parts(rg, [](at::Tensor x) { return Tensors{x.slice(0, 0, 3), x.slice(0, 1, 4)}; }), {.together = false});
+    compare(fn, parts(rg, [](at::Tensor x) { return Tensors{x.slice(0, 0, 3), x.slice(0, 1, 4)}; }),
+            {.together = false});
   }
 }
 
@@ -80,13 +132,17 @@ TEST(Corners, AnArgumentThatIsAlsoCaptured) {
   for (const at::Tensor& argument : {w, leaf({3}), w}) {
     at::Tensor got = fast({argument})[0];
     EXPECT_TRUE(same_values(got, fn({argument})[0]));
-    EXPECT_TRUE(same_values(torch::autograd::grad({got.sum()}, {w})[0], torch::autograd::grad({fn({argument})[0].sum()}, {w})[0]));
+    EXPECT_TRUE(same_values(torch::autograd::grad({got.sum()}, {w})[0],
+                            torch::autograd::grad({fn({argument})[0].sum()}, {w})[0]));
   }
 }
 
 TEST(Corners, AnArgumentThatSharesMemoryWithACaptureInALaterCall) {
   at::Tensor table = torch::ones({4});
-  Callable fn = [&](const Tensors& in) { in[0].mul_(2); return Tensors{table + in[0]}; };
+  Callable fn = [&](const Tensors& in) {
+    in[0].mul_(2);
+    return Tensors{table + in[0]};
+  };
   Compiled fast(fn, {});
   fast({torch::ones(4)});
   EXPECT_TRUE(same_values(fast({table.view({4})})[0], torch::full({4}, 4.f)));
@@ -107,11 +163,14 @@ TEST(Corners, ManyArgumentsOfWhichTwoComeToBeOne) {
     if (repeated) all[9] = all[3];
     return all;
   };
-  for (bool repeated : {false, true, false}) EXPECT_TRUE(same_values(fast(arguments(repeated))[0], fn(arguments(repeated))[0]));
+  for (bool repeated : {false, true, false})
+    EXPECT_TRUE(same_values(fast(arguments(repeated))[0], fn(arguments(repeated))[0]));
 }
 
 TEST(Corners, AGradientOfAnArgumentReadInside) {
-  Callable fn = [](const Tensors& in) { return Tensors{in[0].grad().defined() ? in[0].detach() - in[0].grad() : in[0].detach() * 100}; };
+  Callable fn = [](const Tensors& in) {
+    return Tensors{in[0].grad().defined() ? in[0].detach() - in[0].grad() : in[0].detach() * 100};
+  };
   Compiled fast(fn, {});
   at::Tensor a = leaf({3});
   a.mutable_grad() = torch::ones(3);
@@ -127,7 +186,12 @@ TEST(Corners, AnOptimiserStepOnCapturedParameters) {
     for (at::Tensor& p : model->parameters())
       if (p.grad().defined()) p.sub_(p.grad() * 0.1);
   };
-  Compiled fast([&](const Tensors&) { update(twin); return Tensors{}; }, {});
+  Compiled fast(
+      [&](const Tensors&) {
+        update(twin);
+        return Tensors{};
+      },
+      {});
   for (int step = 0; step < 3; ++step) {
     at::Tensor x = torch::randn({3, 2});
     for (torch::nn::Linear* model : {&plain, &twin}) {
@@ -137,7 +201,8 @@ TEST(Corners, AnOptimiserStepOnCapturedParameters) {
     }
     update(plain);
     fast({});
-    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_values(twin->parameters()[i], plain->parameters()[i])) << step;
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(same_values(twin->parameters()[i], plain->parameters()[i])) << step;
   }
 }
 
@@ -170,10 +235,11 @@ TEST(Corners, AnUnusedInputIsEagersErrorUnlessAllowed) {
 
 TEST(Corners, ABackwardThatFailsToCompileCanBeTriedAgain) {
   bool works = false;
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin()}; }, {.bw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
-                  if (!works) throw std::runtime_error("no backward today");
-                  return find_backend("eager")->compile(graph, context);
-                })});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin()}; },
+                {.bw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
+                   if (!works) throw std::runtime_error("no backward today");
+                   return find_backend("eager")->compile(graph, context);
+                 })});
   at::Tensor a = leaf({3}), y = fast({a})[0].sum();
   EXPECT_TRUE(contains(message([&] { y.backward(); }), "no backward today"));
   works = true;
@@ -191,12 +257,20 @@ TEST(Corners, ANonDifferentiableFunctionIsEagersErrorAtTheBackward) {
 }
 
 TEST(Corners, IntegersBooleansAndHalves) {
-  Callable fn = [](const Tensors& in) { return Tensors{in[0] > 0, in[0].argmax(), in[0].to(at::kHalf), in[0].to(at::kLong), (in[0] > 0).to(at::kFloat) * in[0]}; };
+  Callable fn = [](const Tensors& in) {
+    return Tensors{in[0] > 0, in[0].argmax(), in[0].to(at::kHalf), in[0].to(at::kLong),
+                   (in[0] > 0).to(at::kFloat) * in[0]};
+  };
   compare(fn, leaves({{4}}, {true}), {.write_outputs = false});
 }
 
 TEST(Corners, TheSameTensorTwiceAmongTheOutputs) {
-  compare_both([](const Tensors& in) { at::Tensor y = in[0] * 2; return Tensors{y, y, in[0], in[0]}; }, square);
+  compare_both(
+      [](const Tensors& in) {
+        at::Tensor y = in[0] * 2;
+        return Tensors{y, y, in[0], in[0]};
+      },
+      square);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ using test::same_values;
 
 // declared: has a Meta kernel and the fact; silent: has the Meta kernel alone; shapeless: has the fact alone.
 TORCH_LIBRARY(tandem_effects, library) {
-  for (const char* schema : {"declared(Tensor x, int tag) -> Tensor", "silent(Tensor x, int tag) -> Tensor", "shapeless(Tensor x, int tag) -> Tensor", "late(Tensor x, int tag) -> Tensor"})
+  for (const char* schema : {"declared(Tensor x, int tag) -> Tensor", "silent(Tensor x, int tag) -> Tensor",
+                             "shapeless(Tensor x, int tag) -> Tensor", "late(Tensor x, int tag) -> Tensor"})
     library.def(schema);
 }
 TORCH_LIBRARY_IMPL(tandem_effects, CPU, library) {
@@ -30,7 +31,9 @@ TORCH_LIBRARY_IMPL(tandem_effects, Meta, library) {
 }
 
 at::Tensor call(const std::string& name, const at::Tensor& x, int64_t tag) {
-  auto op = c10::Dispatcher::singleton().findSchemaOrThrow(("tandem_effects::" + name).c_str(), "").typed<at::Tensor(const at::Tensor&, int64_t)>();
+  auto op = c10::Dispatcher::singleton()
+                .findSchemaOrThrow(("tandem_effects::" + name).c_str(), "")
+                .typed<at::Tensor(const at::Tensor&, int64_t)>();
   at::AutoDispatchBelowAutograd below;
   return op.call(x, tag);
 }
@@ -51,7 +54,13 @@ struct Effects : testing::Test {
   static void expect_same_notes(const Callable& fn, const Tensors& in) {
     for (bool keep : {true, false}) {
       Compiled fast(fn, {.keep_input_mutations = keep});
-      EXPECT_TRUE((noted([&](const Tensors& in) { return Tensors{fast.explain(in).forward.outputs().empty() ? at::Tensor() : in[0]}; }, in).empty())) << "compiling had the effect";
+      EXPECT_TRUE((noted(
+                       [&](const Tensors& in) {
+                         return Tensors{fast.explain(in).forward.outputs().empty() ? at::Tensor() : in[0]};
+                       },
+                       in)
+                       .empty()))
+          << "compiling had the effect";
       std::vector<std::string> want = noted(fn, in);
       EXPECT_FALSE(want.empty());
       for (int i = 0; i < 2; ++i) EXPECT_EQ(noted([&](const Tensors& in) { return fast(in); }, in), want);
@@ -61,28 +70,38 @@ struct Effects : testing::Test {
 };
 
 TEST_F(Effects, OfAnOperatorWhoseResultNobodyReads) {
-  expect_same_notes([](const Tensors& in) { call("declared", in[0], 1); return Tensors{in[0] + 1}; }, {torch::ones(3)});
+  expect_same_notes(
+      [](const Tensors& in) {
+        call("declared", in[0], 1);
+        return Tensors{in[0] + 1};
+      },
+      {torch::ones(3)});
 }
 
 TEST_F(Effects, OfEqualCallsHappenAsOftenAsTheyAreMade) {
-  expect_same_notes([](const Tensors& in) { return Tensors{call("declared", in[0], 1) + call("declared", in[0], 1)}; }, {torch::ones(3)});
+  expect_same_notes(
+      [](const Tensors& in) { return Tensors{call("declared", in[0], 1) + call("declared", in[0], 1)}; },
+      {torch::ones(3)});
 }
 
 TEST_F(Effects, OnConstantsAreNotFoldedAway) {
-  expect_same_notes([](const Tensors& in) { return Tensors{in[0] + call("declared", torch::ones(3), 1)}; }, {torch::ones(3)});
+  expect_same_notes([](const Tensors& in) { return Tensors{in[0] + call("declared", torch::ones(3), 1)}; },
+                    {torch::ones(3)});
 }
 
 TEST_F(Effects, KeepTheirOrderAmongEachOtherAndWithWrites) {
-  expect_same_notes([](const Tensors& in) {
-    at::Tensor late = in[0] * 10;
-    call("declared", in[0], 1);
-    late.add_(1);
-    call("declared", late, 2);
-    late.mul_(2);
-    call("declared", late, 3);
-    call("declared", call("declared", in[0] + 1, 4), 5);
-    return Tensors{late};
-  }, {torch::ones(3)});
+  expect_same_notes(
+      [](const Tensors& in) {
+        at::Tensor late = in[0] * 10;
+        call("declared", in[0], 1);
+        late.add_(1);
+        call("declared", late, 2);
+        late.mul_(2);
+        call("declared", late, 3);
+        call("declared", call("declared", in[0] + 1, 4), 5);
+        return Tensors{late};
+      },
+      {torch::ones(3)});
 }
 
 TEST_F(Effects, SeeAnInputBeforeAndAfterItIsWritten) {
@@ -105,23 +124,32 @@ TEST_F(Effects, SeeAnInputBeforeAndAfterItIsWritten) {
 
 /// Its derivative is that of `x * 2`, noted on the way.
 struct Noted : torch::autograd::Function<Noted> {
-  static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor x) { return call("declared", x, 1); }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) { return {call("declared", gradients[0], 2)}; }
+  static at::Tensor forward(torch::autograd::AutogradContext*, at::Tensor x) {
+    return call("declared", x, 1);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
+    return {call("declared", gradients[0], 2)};
+  }
 };
 
 TEST_F(Effects, OfForwardAndBackwardHappenOnceEach) {
-  const Callable fn = [](const Tensors& in) { return Tensors{Noted::apply(Noted::apply(in[0]).sin()), in[0].exp()}; };
+  const Callable fn = [](const Tensors& in) {
+    return Tensors{Noted::apply(Noted::apply(in[0]).sin()), in[0].exp()};
+  };
   Compiled fast(fn, {});
   auto run = [](const Callable& f) {
-    return noted([&](const Tensors& in) {
-      at::Tensor a = in[0].detach().requires_grad_();
-      Tensors out = f({a});
-      notes().push_back("backward");
-      out[0].sum().backward({}, true);
-      (out[0].sum() + out[1].sum()).backward();
-      notes().push_back(std::to_string(a.grad().sum().item<float>()));
-      return Tensors{};
-    }, {torch::ones(3)});
+    return noted(
+        [&](const Tensors& in) {
+          at::Tensor a = in[0].detach().requires_grad_();
+          Tensors out = f({a});
+          notes().push_back("backward");
+          out[0].sum().backward({}, true);
+          (out[0].sum() + out[1].sum()).backward();
+          notes().push_back(std::to_string(a.grad().sum().item<float>()));
+          return Tensors{};
+        },
+        {torch::ones(3)});
   };
   std::vector<std::string> want = run(fn);
   EXPECT_EQ(want.size(), 8u);
@@ -130,14 +158,23 @@ TEST_F(Effects, OfForwardAndBackwardHappenOnceEach) {
 }
 
 TEST_F(Effects, OfAnOperatorWithoutTheFactHappenInTheForward) {
-  expect_same_notes([](const Tensors& in) { call("silent", in[0], 1); return Tensors{in[0] + 1}; }, {torch::ones(3)});
-  expect_same_notes([](const Tensors& in) { return Tensors{call("silent", in[0], 1) + call("silent", in[0], 1)}; }, {torch::ones(3)});
-  expect_same_notes([](const Tensors& in) { return Tensors{in[0] + call("silent", torch::ones(3), 1)}; }, {torch::ones(3)});
+  expect_same_notes(
+      [](const Tensors& in) {
+        call("silent", in[0], 1);
+        return Tensors{in[0] + 1};
+      },
+      {torch::ones(3)});
+  expect_same_notes(
+      [](const Tensors& in) { return Tensors{call("silent", in[0], 1) + call("silent", in[0], 1)}; },
+      {torch::ones(3)});
+  expect_same_notes([](const Tensors& in) { return Tensors{in[0] + call("silent", torch::ones(3), 1)}; },
+                    {torch::ones(3)});
 }
 
 struct NotesInBackward : torch::autograd::Function<NotesInBackward> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x * 1; }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 torch::autograd::variable_list gradients) {
     call("late", gradients[0], 1);
     return {gradients[0]};
   }
@@ -159,14 +196,16 @@ TEST_F(Effects, AFactMayComeAfterTheOperatorWasUsed) {
 }
 
 TEST_F(Effects, WithResultsOfUnknownShapeAreRefusedByNameAndNothingHappens) {
-  Compiled fast([](const Tensors& in) { return Tensors{call("shapeless", in[0], 1)}; }, {.must_compile = true});
+  Compiled fast([](const Tensors& in) { return Tensors{call("shapeless", in[0], 1)}; },
+                {.must_compile = true});
   std::string refusal = message<UnsupportedError>([&] { fast({torch::ones(3)}); });
   EXPECT_TRUE(contains(refusal, "tandem_effects::shapeless") && contains(refusal, "Meta kernel")) << refusal;
   EXPECT_TRUE(notes().empty());
 }
 
 TEST_F(Effects, AreDeclaredOfOperatorsThatExist) {
-  EXPECT_TRUE(contains(message<Error>([] { register_side_effect("tandem_effects::none"); }), "tandem_effects::none"));
+  EXPECT_TRUE(
+      contains(message<Error>([] { register_side_effect("tandem_effects::none"); }), "tandem_effects::none"));
 }
 
 }  // namespace

@@ -46,11 +46,13 @@ TEST(HigherOrder, ByATangent) {
 }
 
 TEST(HigherOrder, ATangentThatIsItselfTheGradientKeepsItsHistory) {
-  expect_same([](const Tensors& in) { return Tensors{in[0] + in[1]}; }, {{3}, {3}, {3}}, [](const Callable& f, const Tensors& in) {
-    Tensors g = torch::autograd::grad({f({in[0], in[1]})[0]}, {in[0], in[1]}, {in[2]}, true, true);
-    EXPECT_TRUE(in[2].is_leaf());
-    return grad(g[0].pow(2).sum() + g[1].sin().sum(), {in[2]}, false);
-  });
+  expect_same([](const Tensors& in) { return Tensors{in[0] + in[1]}; }, {{3}, {3}, {3}},
+              [](const Callable& f, const Tensors& in) {
+                Tensors g =
+                    torch::autograd::grad({f({in[0], in[1]})[0]}, {in[0], in[1]}, {in[2]}, true, true);
+                EXPECT_TRUE(in[2].is_leaf());
+                return grad(g[0].pow(2).sum() + g[1].sin().sum(), {in[2]}, false);
+              });
 }
 
 TEST(HigherOrder, AJacobianByForwardModeOutOfTwoBackwards) {
@@ -62,20 +64,24 @@ TEST(HigherOrder, AJacobianByForwardModeOutOfTwoBackwards) {
 }
 
 TEST(HigherOrder, TangentsOfOtherLayouts) {
-  expect_same([](const Tensors& in) { return Tensors{(in[0].t() + 1).exp()}; }, {{3, 4}}, [](const Callable& f, const Tensors& in) {
-    Tensors all;
-    for (const at::Tensor& tangent : {torch::randn({3, 4}, f64).t(), torch::ones({}, f64).expand({4, 3})}) {
-      at::Tensor g = torch::autograd::grad({f(in)[0]}, {in[0]}, {tangent}, true, true)[0];
-      all.push_back(torch::autograd::grad({g}, {in[0]}, {torch::randn({4, 3}, f64).t()})[0]);
-    }
-    return all;
-  });
+  expect_same([](const Tensors& in) { return Tensors{(in[0].t() + 1).exp()}; }, {{3, 4}},
+              [](const Callable& f, const Tensors& in) {
+                Tensors all;
+                for (const at::Tensor& tangent :
+                     {torch::randn({3, 4}, f64).t(), torch::ones({}, f64).expand({4, 3})}) {
+                  at::Tensor g = torch::autograd::grad({f(in)[0]}, {in[0]}, {tangent}, true, true)[0];
+                  all.push_back(torch::autograd::grad({g}, {in[0]}, {torch::randn({4, 3}, f64).t()})[0]);
+                }
+                return all;
+              });
 }
 
 TEST(HigherOrder, GradientPenaltyTrainsAModule) {
   auto run = [](bool compiled) {
     torch::manual_seed(1);
-    torch::nn::Sequential net(torch::nn::Linear(4, 8), torch::nn::Tanh(), torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})), torch::nn::Linear(8, 1));
+    torch::nn::Sequential net(torch::nn::Linear(4, 8), torch::nn::Tanh(),
+                              torch::nn::LayerNorm(torch::nn::LayerNormOptions({8})),
+                              torch::nn::Linear(8, 1));
     net->to(torch::kDouble);
     Callable plain = [net](const Tensors& in) mutable { return Tensors{net->forward(in[0])}; };
     Compiled fast(plain, {.watch = {net.ptr()}});
@@ -83,7 +89,9 @@ TEST(HigherOrder, GradientPenaltyTrainsAModule) {
     Tensors losses;
     uint64_t compiled_then = 0;
     for (int step = 0; step < 4; ++step) {
-      if (step == 1) compiled_then = counter("compile_higher_order") + counter("compile_backward") + counter("joint_trace");
+      if (step == 1)
+        compiled_then =
+            counter("compile_higher_order") + counter("compile_backward") + counter("joint_trace");
       at::Tensor x = double_leaf({6, 4}), y = compiled ? fast({x})[0] : plain({x})[0];
       at::Tensor slope = grad(y.sum(), {x})[0];
       at::Tensor loss = y.pow(2).mean() + (slope.norm(2, 1) - 1).pow(2).mean();
@@ -92,7 +100,8 @@ TEST(HigherOrder, GradientPenaltyTrainsAModule) {
       optimizer.step();
       losses.push_back(loss.detach());
     }
-    EXPECT_EQ(counter("compile_higher_order") + counter("compile_backward") + counter("joint_trace"), compiled_then);
+    EXPECT_EQ(counter("compile_higher_order") + counter("compile_backward") + counter("joint_trace"),
+              compiled_then);
     for (const at::Tensor& p : net->parameters()) losses.push_back(p.grad());
     return losses;
   };
@@ -113,12 +122,14 @@ TEST(HigherOrder, ACompiledModule) {
     at::Tensor slope = grad(call(x).sin().sum(), {x})[0];
     return grad(slope.pow(2).sum(), {layer->weight, layer->bias, x}, false);
   };
-  Tensors want = penalty([&](const at::Tensor& x) { return layer(x); }), got = penalty([&](const at::Tensor& x) { return at::Tensor(fast(x)); });
+  Tensors want = penalty([&](const at::Tensor& x) { return layer(x); }),
+          got = penalty([&](const at::Tensor& x) { return at::Tensor(fast(x)); });
   for (size_t i = 0; i < 3; ++i) expect_close(got[i], want[i], std::to_string(i));
 }
 
 TEST(HigherOrder, OneCompiledFunctionOnTheGradientOfAnother) {
-  Callable inner = [](const Tensors& in) { return Tensors{(in[0] * in[1]).sin()}; }, outer = [](const Tensors& in) { return Tensors{in[0].pow(3) * in[1]}; };
+  Callable inner = [](const Tensors& in) { return Tensors{(in[0] * in[1]).sin()}; },
+           outer = [](const Tensors& in) { return Tensors{in[0].pow(3) * in[1]}; };
   Compiled fast_inner(inner, {}), fast_outer(outer, {});
   auto run = [&](const auto& f, const auto& g) {
     torch::manual_seed(1);
@@ -200,7 +211,8 @@ struct Cube : torch::autograd::Function<Cube> {
     context->save_for_backward({x});
     return x * x * x;
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
     at::Tensor x = context->get_saved_variables()[0];
     return {gradients[0] * x * x * 3};
   }
@@ -208,16 +220,22 @@ struct Cube : torch::autograd::Function<Cube> {
 
 /// Its gradient is a constant to whoever differentiates it again.
 struct FlatCube : torch::autograd::Function<FlatCube> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor x) { return Cube::forward(context, x); }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor x) {
+    return Cube::forward(context, x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
     at::NoGradGuard once;
     return Cube::backward(context, gradients);
   }
 };
 
 struct CubeOnce : torch::autograd::Function<CubeOnce> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor x) { return Cube::forward(context, x); }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, at::Tensor x) {
+    return Cube::forward(context, x);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
     if (at::GradMode::is_enabled()) throw std::runtime_error("a cube can be differentiated once");
     return Cube::backward(context, gradients);
   }
@@ -225,7 +243,8 @@ struct CubeOnce : torch::autograd::Function<CubeOnce> {
 
 TEST(HigherOrder, CustomFunctions) {
   expect_orders([](const Tensors& in) { return Tensors{Cube::apply(in[0] * in[1])}; }, {{3}, {3}}, 4);
-  expect_orders([](const Tensors& in) { return Tensors{FlatCube::apply(in[0] * in[1]) * in[0]}; }, {{3}, {3}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{FlatCube::apply(in[0] * in[1]) * in[0]}; }, {{3}, {3}},
+                3);
 }
 
 TEST(HigherOrder, ACustomFunctionThatRefuses) {
@@ -245,7 +264,9 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 TEST(HigherOrder, AMissingSecondDerivativeIsEagersErrorWhenItIsAskedFor) {
   Callable fn = [](const Tensors& in) {
-    return Tensors{std::get<0>(at::_ctc_loss(in[0].log_softmax(2), torch::tensor({1, 2, 1, 1}).view({2, 2}), {4, 4}, {2, 2})), in[1].pow(3)};
+    return Tensors{std::get<0>(at::_ctc_loss(in[0].log_softmax(2), torch::tensor({1, 2, 1, 1}).view({2, 2}),
+                                             {4, 4}, {2, 2})),
+                   in[1].pow(3)};
   };
   Compiled fast(fn, {});
   Tensors in = {double_leaf({4, 2, 3}), double_leaf({3})};

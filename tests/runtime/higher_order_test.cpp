@@ -18,45 +18,58 @@ TEST(HigherOrder, Tanh) {
 }
 
 TEST(HigherOrder, LinearFunctions) {
-  expect_orders([](const Tensors& in) { return Tensors{in[0].view({2, 3}).t() + 1, (in[0] + in[1]) * 2}; }, {{6}, {6}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{in[0].view({2, 3}).t() + 1, (in[0] + in[1]) * 2}; },
+                {{6}, {6}}, 3);
 }
 
 TEST(HigherOrder, MatrixProducts) {
-  expect_orders([](const Tensors& in) { return Tensors{in[0].mm(in[1]).sigmoid().matmul(in[2])}; }, {{3, 4}, {4, 5}, {5}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{in[0].mm(in[1]).sigmoid().matmul(in[2])}; },
+                {{3, 4}, {4, 5}, {5}}, 3);
 }
 
 TEST(HigherOrder, Normalisations) {
-  expect_orders([](const Tensors& in) { return Tensors{at::layer_norm(in[0], {5}, in[1], in[2])}; }, {{4, 5}, {5}, {5}}, 3);
-  expect_orders([](const Tensors& in) { return Tensors{at::group_norm(in[0], 2, in[1], in[2])}; }, {{2, 4, 3}, {4}, {4}}, 2);
+  expect_orders([](const Tensors& in) { return Tensors{at::layer_norm(in[0], {5}, in[1], in[2])}; },
+                {{4, 5}, {5}, {5}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{at::group_norm(in[0], 2, in[1], in[2])}; },
+                {{2, 4, 3}, {4}, {4}}, 2);
 }
 
 TEST(HigherOrder, Softmax) {
-  expect_orders([](const Tensors& in) { return Tensors{in[0].softmax(1), in[0].log_softmax(0)}; }, {{3, 4}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{in[0].softmax(1), in[0].log_softmax(0)}; }, {{3, 4}},
+                3);
 }
 
 TEST(HigherOrder, Convolutions) {
-  expect_orders([](const Tensors& in) { return Tensors{at::conv2d(in[0], in[1], in[2], 1, 1).tanh()}; }, {{2, 3, 5, 5}, {4, 3, 3, 3}, {4}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{at::conv2d(in[0], in[1], in[2], 1, 1).tanh()}; },
+                {{2, 3, 5, 5}, {4, 3, 3, 3}, {4}}, 3);
 }
 
 TEST(HigherOrder, Embeddings) {
   at::Tensor indices = torch::tensor({0, 2, 2, 1});
-  expect_orders([=](const Tensors& in) { return Tensors{at::embedding(in[0], indices).pow(3)}; }, {{4, 3}}, 3);
+  expect_orders([=](const Tensors& in) { return Tensors{at::embedding(in[0], indices).pow(3)}; }, {{4, 3}},
+                3);
 }
 
 TEST(HigherOrder, Gelu) {
-  expect_orders([](const Tensors& in) { return Tensors{at::gelu(in[0]) * at::gelu(in[0], "tanh")}; }, {{4}}, 2);
+  expect_orders([](const Tensors& in) { return Tensors{at::gelu(in[0]) * at::gelu(in[0], "tanh")}; }, {{4}},
+                2);
 }
 
 TEST(HigherOrder, Losses) {
   at::Tensor target = torch::tensor({1, 0, 2});
-  expect_orders([=](const Tensors& in) { return Tensors{at::cross_entropy_loss(in[0], target), at::mse_loss(in[0], in[1])}; }, {{3, 4}, {3, 4}}, 3);
+  expect_orders(
+      [=](const Tensors& in) {
+        return Tensors{at::cross_entropy_loss(in[0], target), at::mse_loss(in[0], in[1])};
+      },
+      {{3, 4}, {3, 4}}, 3);
 }
 
 TEST(HigherOrder, ViewsIndexingAndConcatenation) {
   expect_orders(
       [](const Tensors& in) {
         at::Tensor a = at::cat({in[0].slice(0, 1), in[1].unsqueeze(0)}, 0);
-        return Tensors{a.t().reshape({-1}).cumsum(0) * a.sum(), a.index_select(0, torch::tensor({1, 1})).exp()};
+        return Tensors{a.t().reshape({-1}).cumsum(0) * a.sum(),
+                       a.index_select(0, torch::tensor({1, 1})).exp()};
       },
       {{3, 2}, {2}}, 3);
 }
@@ -72,18 +85,25 @@ TEST(HigherOrder, WritesInsideTheFunction) {
 }
 
 TEST(HigherOrder, ComplexNumbers) {
-  expect_orders([](const Tensors& in) { return Tensors{(at::complex(in[0], in[1]) * at::complex(in[1], in[0]).conj()).abs().pow(3)}; }, {{3}, {3}}, 3);
+  expect_orders(
+      [](const Tensors& in) {
+        return Tensors{(at::complex(in[0], in[1]) * at::complex(in[1], in[0]).conj()).abs().pow(3)};
+      },
+      {{3}, {3}}, 3);
 }
 
 at::Tensor symmetric(const at::Tensor& a) { return a + a.t() + at::diag(torch::arange(1., 4., f64)) * 4; }
 
-/// Some formulas read other saved values when the gradient is to be differentiated, or read only some of them at first.
+/// Some formulas read other saved values when the gradient is to be differentiated, or read only some of them
+/// at first.
 TEST(HigherOrder, Eigenvalues) {
-  expect_orders([](const Tensors& in) { return Tensors{std::get<0>(at::linalg_eigh(symmetric(in[0])))}; }, {{3, 3}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{std::get<0>(at::linalg_eigh(symmetric(in[0])))}; },
+                {{3, 3}}, 3);
 }
 
 TEST(HigherOrder, Determinants) {
-  expect_orders([](const Tensors& in) { return Tensors{std::get<1>(at::linalg_slogdet(symmetric(in[0])))}; }, {{3, 3}}, 3);
+  expect_orders([](const Tensors& in) { return Tensors{std::get<1>(at::linalg_slogdet(symmetric(in[0])))}; },
+                {{3, 3}}, 3);
 }
 
 TEST(HigherOrder, WhereTheNextOrderDependsOnDataTheFunctionRunsAsItIs) {
@@ -96,7 +116,11 @@ TEST(HigherOrder, WhereTheNextOrderDependsOnDataTheFunctionRunsAsItIs) {
 }
 
 TEST(HigherOrder, LinearSystems) {
-  expect_orders([](const Tensors& in) { return Tensors{at::linalg_solve(symmetric(in[0]), in[1]), at::linalg_inv(symmetric(in[0]))}; }, {{3, 3}, {3, 2}}, 3);
+  expect_orders(
+      [](const Tensors& in) {
+        return Tensors{at::linalg_solve(symmetric(in[0]), in[1]), at::linalg_inv(symmetric(in[0]))};
+      },
+      {{3, 3}, {3, 2}}, 3);
 }
 
 TEST(HigherOrder, SingularValues) {
@@ -104,7 +128,9 @@ TEST(HigherOrder, SingularValues) {
 }
 
 TEST(HigherOrder, Cholesky) {
-  expect_orders([](const Tensors& in) { return Tensors{at::linalg_cholesky(symmetric(in[0]).mm(symmetric(in[0])))}; }, {{3, 3}}, 2);
+  expect_orders(
+      [](const Tensors& in) { return Tensors{at::linalg_cholesky(symmetric(in[0]).mm(symmetric(in[0])))}; },
+      {{3, 3}}, 2);
 }
 
 TEST(HigherOrder, NormsAndDeviations) {
@@ -114,24 +140,29 @@ TEST(HigherOrder, NormsAndDeviations) {
 // ---- random numbers and statistics
 
 TEST(HigherOrder, DropoutKeepsItsMask) {
-  expect_orders([](const Tensors& in) { return Tensors{at::dropout(in[0], 0.5, true) * at::dropout(in[0], 0.5, true).exp()}; }, {{20}}, 3);
+  expect_orders(
+      [](const Tensors& in) {
+        return Tensors{at::dropout(in[0], 0.5, true) * at::dropout(in[0], 0.5, true).exp()};
+      },
+      {{20}}, 3);
 }
 
 TEST(HigherOrder, RunningStatisticsAreWrittenOnce) {
   for (bool keep : {true, false}) {
     at::Tensor mean = torch::zeros(3, f64), variance = torch::ones(3, f64);
-    Callable fn = [&](const Tensors& in) { return Tensors{at::batch_norm(in[0], in[1], in[2], mean, variance, true, 0.1, 1e-5, false)}; };
-    expect_same(
-        fn, {{5, 3}, {3}, {3}},
-        [&](const Callable& f, const Tensors& leaves) {
-          mean.zero_();
-          variance.fill_(1);
-          Tensors all = orders(f, leaves, 3, true);
-          all.push_back(mean.clone());
-          all.push_back(variance.clone());
-          return all;
-        },
-        {.keep_input_mutations = keep});
+    Callable fn = [&](const Tensors& in) {
+      return Tensors{at::batch_norm(in[0], in[1], in[2], mean, variance, true, 0.1, 1e-5, false)};
+    };
+    expect_same(fn, {{5, 3}, {3}, {3}},
+                [&](const Callable& f, const Tensors& leaves) {
+                  mean.zero_();
+                  variance.fill_(1);
+                  Tensors all = orders(f, leaves, 3, true);
+                  all.push_back(mean.clone());
+                  all.push_back(variance.clone());
+                  return all;
+                },
+                {.keep_input_mutations = keep});
   }
 }
 

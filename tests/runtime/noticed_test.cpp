@@ -28,7 +28,8 @@ class Noticed : public testing::Test {
   Noticed() {
     torch::manual_seed(0);
     torch::NoGradGuard no_grad;
-    for (size_t i = 0; i < plain->parameters().size(); ++i) fast->parameters()[i].copy_(plain->parameters()[i]);
+    for (size_t i = 0; i < plain->parameters().size(); ++i)
+      fast->parameters()[i].copy_(plain->parameters()[i]);
   }
 
   template <class Change>
@@ -39,7 +40,8 @@ class Noticed : public testing::Test {
 
   /// Forward, backward and buffers are equal; returns how many traces it took.
   uint64_t step(const at::TensorOptions& options = at::kFloat) {
-    at::Tensor x = torch::randn({3, 4}, options).requires_grad_(), other = x.detach().clone().requires_grad_();
+    at::Tensor x = torch::randn({3, 4}, options).requires_grad_(),
+               other = x.detach().clone().requires_grad_();
     uint64_t before = counter("trace");
     torch::manual_seed(5);
     at::Tensor want = plain(x);
@@ -52,9 +54,11 @@ class Noticed : public testing::Test {
     got.sum().backward();
     EXPECT_TRUE(same_values(other.grad(), x.grad()));
     auto wanted = plain->named_parameters();
-    for (const auto& item : twin->named_parameters()) EXPECT_TRUE(same_values(item.value().grad(), wanted[item.key()].grad())) << item.key();
+    for (const auto& item : twin->named_parameters())
+      EXPECT_TRUE(same_values(item.value().grad(), wanted[item.key()].grad())) << item.key();
     auto buffers = plain->named_buffers();
-    for (const auto& item : twin->named_buffers()) EXPECT_TRUE(same_values(item.value(), buffers[item.key()])) << item.key();
+    for (const auto& item : twin->named_buffers())
+      EXPECT_TRUE(same_values(item.value(), buffers[item.key()])) << item.key();
     return counter("trace") - before;
   }
 
@@ -176,7 +180,8 @@ TEST(NoticedInFunctions, ACaptureReplacedAfterSeveralSignaturesOrByTwoFunctions)
 
 TEST(NoticedInFunctions, AWholeModelReplaced) {
   Net net;
-  Compiled train([&](const Tensors& in) { return Tensors{net(in[0]).sum()}; }, {}), plain([&](const Tensors& in) { return Tensors{net->linear(in[0])}; }, {});
+  Compiled train([&](const Tensors& in) { return Tensors{net(in[0]).sum()}; }, {}),
+      plain([&](const Tensors& in) { return Tensors{net->linear(in[0])}; }, {});
   at::Tensor x = torch::randn({3, 4});
   for (int round = 0; round < 3; ++round) {
     train({x})[0].backward();
@@ -196,7 +201,8 @@ TEST(NoticedInFunctions, StridesOffsetsAndAliasing) {
 }
 
 TEST(Signatures, TheLeastRecentlyUsedGoesWithOneWarning) {
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin()}; }, {.name = "sine", .max_signatures = 2});
+  Compiled fast([](const Tensors& in) { return Tensors{in[0].sin()}; },
+                {.name = "sine", .max_signatures = 2});
   uint64_t evicted = counter("signature_evicted");
   testing::internal::CaptureStderr();
   for (int64_t size : {1, 2, 1, 3}) fast({torch::ones(size)});
@@ -218,16 +224,25 @@ TEST(SignaturesDeathTest, TheLogSaysWhatChanged) {
   setenv("TANDEM_LOGS", "signature", 1);
   auto run = [](auto change) {
     torch::nn::Linear model(2, 2);
-    Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; }, {.name = "step", .watch = {model.ptr()}});
+    Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; },
+                  {.name = "step", .watch = {model.ptr()}});
     fast({torch::ones({1, 2})});
     change(model, fast);
     std::exit(0);
   };
   auto exits = testing::ExitedWithCode(0);
-  EXPECT_EXIT(run([](auto&, auto& fast) { fast({torch::ones({3, 2})}); }), exits, "step: traced again: argument 0: sizes \\[1, 2\\] -> \\[3, 2\\]");
-  EXPECT_EXIT(run([](auto& model, auto& fast) { model->eval(); fast({torch::ones({1, 2})}); }), exits, "step: traced again: module .*: train -> eval");
-  EXPECT_EXIT(run([](auto& model, auto& fast) { model->weight.set_requires_grad(false); fast({torch::ones({1, 2})}); }), exits,
-              "step: traced again: parameter weight: requires_grad true -> false");
+  EXPECT_EXIT(run([](auto&, auto& fast) { fast({torch::ones({3, 2})}); }), exits,
+              "step: traced again: argument 0: sizes \\[1, 2\\] -> \\[3, 2\\]");
+  EXPECT_EXIT(run([](auto& model, auto& fast) {
+                model->eval();
+                fast({torch::ones({1, 2})});
+              }),
+              exits, "step: traced again: module .*: train -> eval");
+  EXPECT_EXIT(run([](auto& model, auto& fast) {
+                model->weight.set_requires_grad(false);
+                fast({torch::ones({1, 2})});
+              }),
+              exits, "step: traced again: parameter weight: requires_grad true -> false");
   unsetenv("TANDEM_LOGS");
 }
 

@@ -10,10 +10,12 @@ using test::same_values;
 
 TEST(Explain, DoesNotRunAndSaysWhatCame) {
   at::Tensor state = torch::zeros(3);
-  Compiled fast([&](const Tensors& in) {
-    state.add_(1);
-    return Tensors{in[0].mul_(in[1]).exp().sin()};
-  }, {});
+  Compiled fast(
+      [&](const Tensors& in) {
+        state.add_(1);
+        return Tensors{in[0].mul_(in[1]).exp().sin()};
+      },
+      {});
   at::Tensor a = torch::ones(3), b = leaf({3});
   Explanation e = fast.explain({a, b});
   test::verify(e);
@@ -22,7 +24,8 @@ TEST(Explain, DoesNotRunAndSaysWhatCame) {
   EXPECT_EQ(e.eager_reason, "");
   ASSERT_EQ(e.contract.inputs.size(), 3u);
   EXPECT_EQ(e.contract.inputs[0].name, "argument 0");
-  EXPECT_TRUE(e.contract.inputs[0].data_written && e.contract.inputs[2].captured && e.contract.inputs[2].data_written);
+  EXPECT_TRUE(e.contract.inputs[0].data_written && e.contract.inputs[2].captured &&
+              e.contract.inputs[2].data_written);
   EXPECT_FALSE(e.contract.inputs[1].data_written);
   EXPECT_GT(e.nodes_recorded, 4u);
   EXPECT_FALSE(e.key.empty());
@@ -35,17 +38,21 @@ TEST(Explain, DoesNotRunAndSaysWhatCame) {
 }
 
 TEST(Explain, HasNoBackwardForInference) {
-  Explanation e = Compiled([](const Tensors& in) { return Tensors{in[0].exp()}; }, {}).explain({leaf({3}, false)});
+  Explanation e =
+      Compiled([](const Tensors& in) { return Tensors{in[0].exp()}; }, {}).explain({leaf({3}, false)});
   EXPECT_TRUE(e.backward.empty());
   EXPECT_EQ(e.saved_bytes, 0);
 }
 
 TEST(Explain, NamesParametersOfWatchedModules) {
   torch::nn::Sequential model(torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2));
-  Explanation e = Compiled([&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {.watch = {model.ptr()}}).explain({leaf({3, 2})});
+  Explanation e =
+      Compiled([&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {.watch = {model.ptr()}})
+          .explain({leaf({3, 2})});
   std::vector<std::string> names;
   for (const InputRole& input : e.contract.inputs) names.push_back(input.name);
-  for (const char* name : {"argument 0", "parameter 0.weight", "parameter 1.bias", "buffer 1.running_mean", "buffer 1.num_batches_tracked"})
+  for (const char* name : {"argument 0", "parameter 0.weight", "parameter 1.bias", "buffer 1.running_mean",
+                           "buffer 1.num_batches_tracked"})
     EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
 }
 
@@ -56,22 +63,30 @@ TEST(Nested, ACompiledFunctionInsideAnotherIsPartOfIt) {
   uint64_t forwards = counter("compile_forward");
   at::Tensor got = outer({a})[0], want = a.exp().sin() * 2 + 1;
   EXPECT_TRUE(same_values(got, want));
-  EXPECT_TRUE(same_values(torch::autograd::grad({got.sum()}, {a})[0], torch::autograd::grad({want.sum()}, {a})[0]));
+  EXPECT_TRUE(
+      same_values(torch::autograd::grad({got.sum()}, {a})[0], torch::autograd::grad({want.sum()}, {a})[0]));
   EXPECT_EQ(counter("compile_forward"), forwards + 1);
   EXPECT_TRUE(same_values(inner({a})[0], a.sin() * 2));
 }
 
 TEST(Nested, OneCompiledFunctionFeedsAnother) {
-  Compiled first([](const Tensors& in) { return Tensors{in[0].exp()}; }, {}), second([](const Tensors& in) { return Tensors{in[0].sin() * in[1]}; }, {});
+  Compiled first([](const Tensors& in) { return Tensors{in[0].exp()}; }, {}),
+      second([](const Tensors& in) { return Tensors{in[0].sin() * in[1]}; }, {});
   at::Tensor a = leaf({3});
   at::Tensor got = second({first({a})[0], a})[0], want = a.exp().sin() * a;
   EXPECT_TRUE(same_values(got, want));
-  EXPECT_TRUE(same_values(torch::autograd::grad({got.sum()}, {a})[0], torch::autograd::grad({want.sum()}, {a})[0]));
+  EXPECT_TRUE(
+      same_values(torch::autograd::grad({got.sum()}, {a})[0], torch::autograd::grad({want.sum()}, {a})[0]));
 }
 
 TEST(Nested, AFunctionMayCallItselfCompiled) {
   std::optional<Compiled> fast;
-  fast.emplace([&](const Tensors& in) { return in[0].size(0) == 1 ? Tensors{in[0].sum()} : Tensors{(*fast)({in[0].slice(0, 1)})[0] + in[0][0]}; }, Options{});
+  fast.emplace(
+      [&](const Tensors& in) {
+        return in[0].size(0) == 1 ? Tensors{in[0].sum()}
+                                  : Tensors{(*fast)({in[0].slice(0, 1)})[0] + in[0][0]};
+      },
+      Options{});
   at::Tensor a = torch::arange(4.f);
   EXPECT_TRUE(same_values((*fast)({a})[0], torch::full({}, 6.f)));
 }
@@ -90,7 +105,8 @@ TEST(Object, OutputsOutliveIt) {
     Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin()}; }, {});
     y = fast({a})[0];
   }
-  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0], torch::autograd::grad({a.exp().sin().sum()}, {a})[0]));
+  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0],
+                          torch::autograd::grad({a.exp().sin().sum()}, {a})[0]));
 }
 
 TEST(Reset, ForgetsWhatWasCompiledAndTheCounters) {

@@ -1,4 +1,5 @@
-/// What gradients of gradients are compared by: every order in float64, since sums are associated anew at each call.
+/// What gradients of gradients are compared by: every order in float64, since sums are associated anew at
+/// each call.
 #pragma once
 
 #include "runtime/compare.h"
@@ -20,16 +21,20 @@ inline void expect_close(const at::Tensor& got, const at::Tensor& want, const st
 }
 
 inline Tensors grad(const at::Tensor& loss, const Tensors& leaves, bool create_graph = true) {
-  return torch::autograd::grad({loss}, leaves, {}, /*retain_graph=*/true, create_graph, /*allow_unused=*/true);
+  return torch::autograd::grad({loss}, leaves, {}, /*retain_graph=*/true, create_graph,
+                               /*allow_unused=*/true);
 }
 
-/// A scalar that every one of these counts in; where they are gradients, `bend` makes the tangents that reach their node require grad.
+/// A scalar that every one of these counts in; where they are gradients, `bend` makes the tangents that reach
+/// their node require grad.
 inline at::Tensor fold(const Tensors& tensors, bool bend) {
   at::Tensor sum = torch::zeros({}, f64);
   double weight = 1;
   for (const at::Tensor& t : tensors) {
     if (!t.defined() || !t.requires_grad()) continue;
-    sum = sum + (bend ? (t * weight).sin() + t * t : t * torch::linspace(0.5, 1.5, t.numel(), f64).view(t.sizes()) * weight).sum();
+    sum = sum + (bend ? (t * weight).sin() + t * t
+                      : t * torch::linspace(0.5, 1.5, t.numel(), f64).view(t.sizes()) * weight)
+                    .sum();
     weight += 0.5;
   }
   return sum;
@@ -49,8 +54,10 @@ inline Tensors orders(const Callable& fn, const Tensors& leaves, int highest, bo
 
 using Use = std::function<Tensors(const Callable& fn, const Tensors& leaves)>;
 
-/// What `use` gives of `fn` as it is and compiled, on equal leaves and random numbers; a second time nothing is compiled.
-inline void expect_same(const Callable& fn, const std::vector<std::vector<int64_t>>& sizes, const Use& use, const Options& options = {}) {
+/// What `use` gives of `fn` as it is and compiled, on equal leaves and random numbers; a second time nothing
+/// is compiled.
+inline void expect_same(const Callable& fn, const std::vector<std::vector<int64_t>>& sizes, const Use& use,
+                        const Options& options = {}) {
   for (const char* backend : {"eager", "debug"}) {
     SCOPED_TRACE(backend);
     Options with = options;
@@ -74,10 +81,13 @@ inline void expect_same(const Callable& fn, const std::vector<std::vector<int64_
   }
 }
 
-inline void expect_orders(const Callable& fn, const std::vector<std::vector<int64_t>>& sizes, int highest, const Options& options = {}) {
+inline void expect_orders(const Callable& fn, const std::vector<std::vector<int64_t>>& sizes, int highest,
+                          const Options& options = {}) {
   for (bool bend : {false, true}) {
     SCOPED_TRACE(bend ? "tangents require grad" : "tangents do not require grad");
-    expect_same(fn, sizes, [&](const Callable& f, const Tensors& leaves) { return orders(f, leaves, highest, bend); }, options);
+    expect_same(
+        fn, sizes, [&](const Callable& f, const Tensors& leaves) { return orders(f, leaves, highest, bend); },
+        options);
   }
 }
 

@@ -17,9 +17,12 @@ std::string outcome(const Callable& function, const Row& backwards) {
   std::ostringstream out;
   for (const auto& [output, input] : backwards)
     out << message([&] {
-      if (input) torch::autograd::grad({outputs[output].sum()}, {inputs[*input]});
-      else outputs[output].sum().backward();
-    }).substr(0, 60) << ";";
+             if (input)
+               torch::autograd::grad({outputs[output].sum()}, {inputs[*input]});
+             else
+               outputs[output].sum().backward();
+           }).substr(0, 60)
+        << ";";
   for (const at::Tensor& input : inputs) out << input.grad();
   return out.str();
 }
@@ -57,23 +60,35 @@ TEST(SecondBackward, IsRefusedWhereEagersIs) {
   for (const Program& program : one_output)
     for (std::optional<size_t> input : {std::optional<size_t>(), std::optional<size_t>(0)}) {
       const Compiled fast(program.function, {});
-      EXPECT_EQ(outcome([&](const Tensors& in) { return fast(in); }, {{0, input}, {0, input}}), outcome(program.function, {{0, input}, {0, input}})) << program.name;
+      EXPECT_EQ(outcome([&](const Tensors& in) { return fast(in); }, {{0, input}, {0, input}}),
+                outcome(program.function, {{0, input}, {0, input}}))
+          << program.name;
     }
 }
 
 const Program two_outputs[] = {
     {"factors are shared", [](const Tensors& in) { return Tensors{in[0] * in[1], in[0] * in[1].exp()}; }},
-    {"a sum is shared", [](const Tensors& in) { return [](const at::Tensor& sum) { return Tensors{sum.sin(), sum.cos()}; }(in[0] + in[1]); }},
-    {"an exponential is shared", [](const Tensors& in) { return [](const at::Tensor& both) { return Tensors{both + 1, both.sin()}; }(in[0].exp()); }},
+    {"a sum is shared",
+     [](const Tensors& in) {
+       return [](const at::Tensor& sum) { return Tensors{sum.sin(), sum.cos()}; }(in[0] + in[1]);
+     }},
+    {"an exponential is shared",
+     [](const Tensors& in) {
+       return [](const at::Tensor& both) { return Tensors{both + 1, both.sin()}; }(in[0].exp());
+     }},
     {"nothing is shared", [](const Tensors& in) { return Tensors{in[0].exp(), in[1].exp()}; }},
     {"one saves nothing", [](const Tensors& in) { return Tensors{in[0].exp(), in[0] + 1}; }},
 };
 
 TEST(SecondBackward, OfAnotherOutputIsRefusedWhereEagersIs) {
   for (const Program& program : two_outputs)
-    for (const auto& row : std::vector<Row>{{{0, {}}, {1, {}}, {0, {}}}, {{1, {}}, {0, {}}, {1, {}}}, {{0, 0}, {1, {}}}, {{1, {}}, {1, {}}}}) {
+    for (const auto& row : std::vector<Row>{{{0, {}}, {1, {}}, {0, {}}},
+                                            {{1, {}}, {0, {}}, {1, {}}},
+                                            {{0, 0}, {1, {}}},
+                                            {{1, {}}, {1, {}}}}) {
       const Compiled fast(program.function, {});
-      EXPECT_EQ(outcome([&](const Tensors& in) { return fast(in); }, row), outcome(program.function, row)) << program.name;
+      EXPECT_EQ(outcome([&](const Tensors& in) { return fast(in); }, row), outcome(program.function, row))
+          << program.name;
     }
 }
 

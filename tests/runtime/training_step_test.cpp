@@ -1,4 +1,5 @@
-// A whole training step in one function: forward, gradients, and the optimiser's arithmetic written into parameters and state.
+// A whole training step in one function: forward, gradients, and the optimiser's arithmetic written into
+// parameters and state.
 #include "runtime/compare.h"
 
 #include "models.h"
@@ -30,7 +31,8 @@ using Update = std::function<void(const Tensors& parameters, const Tensors& grad
 // ---- optimisers, written in place under no_grad
 
 void sgd(const Tensors& parameters, const Tensors& gradients, const State& state) {
-  for (size_t i = 0; i < parameters.size(); ++i) parameters[i].sub_(state.first[i].mul_(momentum).add_(gradients[i]), rate);
+  for (size_t i = 0; i < parameters.size(); ++i)
+    parameters[i].sub_(state.first[i].mul_(momentum).add_(gradients[i]), rate);
 }
 
 void adamw(const Tensors& parameters, const Tensors& gradients, const State& state) {
@@ -63,11 +65,13 @@ void adamw_on_lists(const Tensors& parameters, const Tensors& gradients, const S
 
 void fused_adamw(const Tensors& parameters, const Tensors& gradients, const State& state) {
   at::_foreach_add_(state.counts, 1);
-  at::_fused_adamw_(parameters, gradients, state.first, state.second, {}, state.counts, rate, beta1, beta2, decay, tiny, /*amsgrad=*/false, /*maximize=*/false);
+  at::_fused_adamw_(parameters, gradients, state.first, state.second, {}, state.counts, rate, beta1, beta2,
+                    decay, tiny, /*amsgrad=*/false, /*maximize=*/false);
 }
 
 void fused_sgd(const Tensors& parameters, const Tensors& gradients, const State& state) {
-  at::_fused_sgd_(parameters, gradients, state.first, 0, momentum, rate, 0, /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
+  at::_fused_sgd_(parameters, gradients, state.first, 0, momentum, rate, 0, /*nesterov=*/false,
+                  /*maximize=*/false, /*is_first_step=*/false);
 }
 
 const std::vector<std::pair<const char*, Update>> updates = {{"sgd", sgd},
@@ -88,7 +92,11 @@ struct Trainer {
   State state;
 
   Trainer(std::shared_ptr<torch::nn::Module> m, std::function<at::Tensor(const Tensors&)> l, Update u)
-      : module(std::move(m)), loss(std::move(l)), update(std::move(u)), parameters(module->parameters()), state(parameters) {}
+      : module(std::move(m)),
+        loss(std::move(l)),
+        update(std::move(u)),
+        parameters(module->parameters()),
+        state(parameters) {}
 
   Tensors step(const Tensors& data) {
     at::Tensor value = loss(data);
@@ -101,7 +109,8 @@ struct Trainer {
   /// Everything that a step leaves behind.
   Tensors all() const {
     Tensors everything = parameters;
-    for (const Tensors& more : {state.first, state.second, state.counts, module->buffers()}) everything.insert(everything.end(), more.begin(), more.end());
+    for (const Tensors& more : {state.first, state.second, state.counts, module->buffers()})
+      everything.insert(everything.end(), more.begin(), more.end());
     return everything;
   }
 };
@@ -110,22 +119,33 @@ using MakeTrainer = std::function<std::unique_ptr<Trainer>(const Update&)>;
 std::unique_ptr<Trainer> mlp(const Update& update) {
   torch::manual_seed(1);
   torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::GELU(), torch::nn::Linear(8, 2));
-  return std::make_unique<Trainer>(model.ptr(), [model](const Tensors& in) mutable { return torch::mse_loss(model->forward(in[0]), in[1]); }, update);
+  return std::make_unique<Trainer>(
+      model.ptr(),
+      [model](const Tensors& in) mutable { return torch::mse_loss(model->forward(in[0]), in[1]); }, update);
 }
 
 std::unique_ptr<Trainer> with_statistics(const Update& update) {
   torch::manual_seed(1);
-  torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::BatchNorm1d(8), torch::nn::ReLU(), torch::nn::Dropout(0.3), torch::nn::Linear(8, 2));
-  return std::make_unique<Trainer>(model.ptr(), [model](const Tensors& in) mutable { return torch::mse_loss(model->forward(in[0]), in[1]); }, update);
+  torch::nn::Sequential model(torch::nn::Linear(4, 8), torch::nn::BatchNorm1d(8), torch::nn::ReLU(),
+                              torch::nn::Dropout(0.3), torch::nn::Linear(8, 2));
+  return std::make_unique<Trainer>(
+      model.ptr(),
+      [model](const Tensors& in) mutable { return torch::mse_loss(model->forward(in[0]), in[1]); }, update);
 }
 
 std::unique_ptr<Trainer> gpt(const Update& update) {
-  bench::Benchmark small = bench::make_gpt({.layers = 2, .width = 16, .heads = 2, .vocabulary = 11, .context = 6, .dropout = 0.2}, 2, c10::kCPU, 3);
+  bench::Benchmark small =
+      bench::make_gpt({.layers = 2, .width = 16, .heads = 2, .vocabulary = 11, .context = 6, .dropout = 0.2},
+                      2, c10::kCPU, 3);
   return std::make_unique<Trainer>(small.module, small.loss, update);
 }
 
 Tensors regression_data() { return {torch::randn({6, 4}), torch::randn({6, 2})}; }
-Tensors gpt_data() { return bench::make_gpt({.layers = 1, .width = 8, .heads = 1, .vocabulary = 11, .context = 6}, 2, c10::kCPU, 3).inputs; }
+Tensors gpt_data() {
+  return bench::make_gpt({.layers = 1, .width = 8, .heads = 1, .vocabulary = 11, .context = 6}, 2, c10::kCPU,
+                         3)
+      .inputs;
+}
 
 /// Compiles since the last question.
 class Compiles {
@@ -142,7 +162,8 @@ class Compiles {
 };
 
 /// Steps both, the second one compiled, on equal data, and compares everything that each step leaves behind.
-void expect_equal_steps(Trainer& eager, Trainer& twin, const Callable& fast, const std::function<Tensors()>& data) {
+void expect_equal_steps(Trainer& eager, Trainer& twin, const Callable& fast,
+                        const std::function<Tensors()>& data) {
   for (int step = 0; step < steps; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
     torch::manual_seed(step);
@@ -157,13 +178,15 @@ void expect_equal_steps(Trainer& eager, Trainer& twin, const Callable& fast, con
   }
 }
 
-void expect_compiled_steps(const MakeTrainer& make, const Update& update, const std::function<Tensors()>& data) {
+void expect_compiled_steps(const MakeTrainer& make, const Update& update,
+                           const std::function<Tensors()>& data) {
   for (const char* backend : {"eager", "debug"})
     for (bool keep : {true, false}) {
       SCOPED_TRACE(std::string(backend) + (keep ? ", writes kept" : ", writes returned"));
       auto eager = make(update), twin = make(update);
       Compiles compiles;
-      Compiled fast([&](const Tensors& in) { return twin->step(in); }, {.backend = backend, .keep_input_mutations = keep, .watch = {twin->module}});
+      Compiled fast([&](const Tensors& in) { return twin->step(in); },
+                    {.backend = backend, .keep_input_mutations = keep, .watch = {twin->module}});
       expect_equal_steps(*eager, *twin, [&](const Tensors& in) { return fast(in); }, data);
       compiles.expect_one_inference_graph();
       Explanation e = fast.explain(data());
@@ -210,7 +233,8 @@ TEST(TrainingStep, KeepsItsWritesInTheGraph) {
 
 /// A module whose method is the step.
 struct SelfTrained : torch::nn::Module {
-  torch::nn::Linear first = register_module("first", torch::nn::Linear(4, 8)), second = register_module("second", torch::nn::Linear(8, 2));
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(4, 8)),
+                    second = register_module("second", torch::nn::Linear(8, 2));
   at::Tensor count = register_buffer("count", torch::zeros({}));
 
   Tensors step(const Tensors& in) {
@@ -233,7 +257,8 @@ TEST(TrainingStep, AsAMethodOfAModule) {
   for (int step = 0; step < steps; ++step) {
     Tensors data = regression_data();
     ASSERT_TRUE(same_values(fast(data)[0], eager.step(data)[0])) << step;
-    for (size_t i = 0; i < eager.parameters().size(); ++i) ASSERT_TRUE(same_values(twin->parameters()[i], eager.parameters()[i])) << step;
+    for (size_t i = 0; i < eager.parameters().size(); ++i)
+      ASSERT_TRUE(same_values(twin->parameters()[i], eager.parameters()[i])) << step;
   }
   EXPECT_TRUE(same_values(twin->count, torch::full({}, float(steps))));
   compiles.expect_one_inference_graph();
@@ -241,8 +266,11 @@ TEST(TrainingStep, AsAMethodOfAModule) {
 
 /// Data, parameters and state are all arguments.
 Tensors step_on_arguments(const Tensors& in) {
-  const Tensors parameters(in.begin() + 2, in.begin() + 6), first(in.begin() + 6, in.begin() + 10), second(in.begin() + 10, in.begin() + 14);
-  at::Tensor loss = torch::mse_loss(torch::linear(torch::linear(in[0], parameters[0], parameters[1]).tanh(), parameters[2], parameters[3]), in[1]);
+  const Tensors parameters(in.begin() + 2, in.begin() + 6), first(in.begin() + 6, in.begin() + 10),
+      second(in.begin() + 10, in.begin() + 14);
+  at::Tensor loss = torch::mse_loss(
+      torch::linear(torch::linear(in[0], parameters[0], parameters[1]).tanh(), parameters[2], parameters[3]),
+      in[1]);
   Tensors gradients = torch::autograd::grad({loss}, parameters);
   torch::NoGradGuard no_grad;
   State state({});
@@ -298,8 +326,10 @@ TEST(TrainingStep, ThatReturnsItsLossUndetached) {
     Tensors data = regression_data();
     at::Tensor want = step(*eager, data)[0], got = fast(data)[0];
     ASSERT_TRUE(test::same_tensor(got, want));
-    for (const at::Tensor& loss : {want, got}) EXPECT_TRUE(test::contains(test::message([&] { loss.backward(); }), "second time"));
-    for (size_t p = 0; p < eager->parameters.size(); ++p) ASSERT_TRUE(same_values(twin->parameters[p], eager->parameters[p]));
+    for (const at::Tensor& loss : {want, got})
+      EXPECT_TRUE(test::contains(test::message([&] { loss.backward(); }), "second time"));
+    for (size_t p = 0; p < eager->parameters.size(); ++p)
+      ASSERT_TRUE(same_values(twin->parameters[p], eager->parameters[p]));
   }
   compiles.expect_one_inference_graph();
   EXPECT_EQ(fast.explain(regression_data()).eager_reason, "");

@@ -8,7 +8,10 @@ using test::compare_both;
 using test::non_leaves;
 
 TEST(Writes, AWriteGivesTheOldContentsNoGradientOfItsOwn) {
-  Callable zeros = [](const Tensors& in) { in[0].mul_(at::zeros({2})); return Tensors{in[0]}; };
+  Callable zeros = [](const Tensors& in) {
+    in[0].mul_(at::zeros({2}));
+    return Tensors{in[0]};
+  };
   auto gradient = [](const Callable& f) {
     at::Tensor x = at::ones({2}).requires_grad_();
     at::Tensor y = f({x.clone()})[0];
@@ -42,19 +45,26 @@ TEST(Writes, OneBatchNormCalledTwiceBeforeTheBackward) {
 }
 
 TEST(Writes, OfSavedInputsUseTheOldValues) {
-  compare_both([](const Tensors& in) { at::Tensor y = (in[0] * in[1]).sin(); in[0].mul_(2); return Tensors{y}; },
-               [](bool rg) { return non_leaves({{3}, {3}}, {rg, false}); });
+  compare_both(
+      [](const Tensors& in) {
+        at::Tensor y = (in[0] * in[1]).sin();
+        in[0].mul_(2);
+        return Tensors{y};
+      },
+      [](bool rg) { return non_leaves({{3}, {3}}, {rg, false}); });
 }
 
 TEST(Writes, CapturedTensorsAreWrittenToo) {
   for (bool keep : {true, false}) {
     at::Tensor calls = torch::zeros({}, at::kLong), total = torch::zeros(3);
-    Compiled fast([&](const Tensors& in) {
-      torch::NoGradGuard no_grad;
-      calls.add_(1);
-      total.slice(0, 0, 2).add_(in[0].slice(0, 1, 3));
-      return Tensors{total * calls};
-    }, {.keep_input_mutations = keep});
+    Compiled fast(
+        [&](const Tensors& in) {
+          torch::NoGradGuard no_grad;
+          calls.add_(1);
+          total.slice(0, 0, 2).add_(in[0].slice(0, 1, 3));
+          return Tensors{total * calls};
+        },
+        {.keep_input_mutations = keep});
     at::Tensor x = torch::arange(3.f);
     for (int64_t i = 1; i < 4; ++i) {
       at::Tensor got = fast({x})[0];
@@ -67,14 +77,56 @@ TEST(Writes, CapturedTensorsAreWrittenToo) {
 
 TEST(Writes, EveryWayToWriteAnElement) {
   auto three = [](bool rg) { return non_leaves({{3, 4}}, {rg}); };
-  compare_both([](const Tensors& in) { in[0][1].fill_(5); return Tensors{in[0].sin()}; }, three);
-  compare_both([](const Tensors& in) { in[0].index_put_({torch::tensor({0, 2})}, torch::ones({4})); return Tensors{in[0].sin()}; }, three);
-  compare_both([](const Tensors& in) { in[0].masked_fill_(in[0] > 1, 0.5); return Tensors{in[0].sin()}; }, three);
-  compare_both([](const Tensors& in) { in[0].diagonal().zero_(); return Tensors{in[0] * 2}; }, three);
-  compare_both([](const Tensors& in) { in[0].copy_(in[0].flip({0}).to(at::kDouble)); return Tensors{in[0] * 2}; }, three);
-  compare_both([](const Tensors& in) { in[0].scatter_(1, torch::zeros({3, 1}, at::kLong), 2.); return Tensors{in[0] * 2}; }, three);
-  compare_both([](const Tensors& in) { in[0].exponential_(); return Tensors{in[0] * 2}; }, three);
-  compare_both([](const Tensors& in) { auto parts = in[0].chunk(2, 1); torch::NoGradGuard g; parts[1].mul_(3); return Tensors{in[0] + 1}; }, three);
+  compare_both(
+      [](const Tensors& in) {
+        in[0][1].fill_(5);
+        return Tensors{in[0].sin()};
+      },
+      three);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].index_put_({torch::tensor({0, 2})}, torch::ones({4}));
+        return Tensors{in[0].sin()};
+      },
+      three);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].masked_fill_(in[0] > 1, 0.5);
+        return Tensors{in[0].sin()};
+      },
+      three);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].diagonal().zero_();
+        return Tensors{in[0] * 2};
+      },
+      three);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].copy_(in[0].flip({0}).to(at::kDouble));
+        return Tensors{in[0] * 2};
+      },
+      three);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].scatter_(1, torch::zeros({3, 1}, at::kLong), 2.);
+        return Tensors{in[0] * 2};
+      },
+      three);
+  compare_both(
+      [](const Tensors& in) {
+        in[0].exponential_();
+        return Tensors{in[0] * 2};
+      },
+      three);
+  compare_both(
+      [](const Tensors& in) {
+        auto parts = in[0].chunk(2, 1);
+        torch::NoGradGuard g;
+        parts[1].mul_(3);
+        return Tensors{in[0] + 1};
+      },
+      three);
 }
 
 }  // namespace

@@ -26,15 +26,15 @@ std::string outcome(const Callable& function, const Asked& asked, bool requires_
   std::ostringstream out;
   out.precision(9);
   out << message([&] {
-    for (const at::Tensor& gradient : torch::autograd::grad({outputs[asked.output].sum()}, inputs))
-      for (int64_t i = 0; i < 3; ++i) out << gradient[i].item<float>() << " ";
-  }).substr(0, 60);
+           for (const at::Tensor& gradient : torch::autograd::grad({outputs[asked.output].sum()}, inputs))
+             for (int64_t i = 0; i < 3; ++i) out << gradient[i].item<float>() << " ";
+         }).substr(0, 60);
   return out.str();
 }
 
 struct Program {
   const char* name;
-  bool requires_grad;                        ///< the first input
+  bool requires_grad;  ///< the first input
   Tensors (*function)(const Tensors&);
   std::vector<Asked> asked;
 };
@@ -57,13 +57,21 @@ Tensors twice_over(const Tensors& in) {
 }
 
 const Program programs[] = {
-    {"an input is read itself and computed from", false, of_input,
+    {"an input is read itself and computed from",
+     false,
+     of_input,
      {{0, 0, {1}}, {0, 1, {1}}, {1, 0, {1}}, {1, 1, {1}}}},
-    {"an output is read itself and computed from", true, of_output,
+    {"an output is read itself and computed from",
+     true,
+     of_output,
      {{2, 0, {0}}, {2, 1, {1}}, {3, 0, {0}}, {3, 1, {1}}}},
-    {"a view of an output is read itself and computed from", true, of_view,
+    {"a view of an output is read itself and computed from",
+     true,
+     of_view,
      {{2, 0, {0}}, {2, 1, {1}}, {2, 2, {0}}, {3, 0, {0}}}},
-    {"an output is computed from twice over", false, twice_over,
+    {"an output is computed from twice over",
+     false,
+     twice_over,
      {{2, 1, {1}}, {2, 2, {1}}, {2, 3, {1}}, {0, 2, {1}}, {0, 3, {1}}}},
 };
 

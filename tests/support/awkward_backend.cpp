@@ -1,5 +1,6 @@
-// With TANDEM_AWKWARD_BACKEND set the backend "eager" of a test program is one of a stranger's: it calls ATen itself, chooses the strides of what it returns, and must not be entered
-// twice at once. Whatever the tests expect of compiled code holds for its code too.
+// With TANDEM_AWKWARD_BACKEND set the backend "eager" of a test program is one of a stranger's: it calls ATen
+// itself, chooses the strides of what it returns, and must not be entered twice at once. Whatever the tests
+// expect of compiled code holds for its code too.
 #include <tandem/backend.h>
 #include <tandem/error.h>
 
@@ -45,7 +46,9 @@ class Awkward final : public Executable {
     Tensors results;
     for (Value output : graph_.outputs()) results.push_back(output ? known[output] : at::Tensor());
     for (size_t i = 0; i < results.size(); ++i)
-      if (results[i].defined() && chooses(i)) results[i] = torch::empty_strided(results[i].sizes(), reversed_strides(meta(i)), results[i].options()).copy_(results[i]);
+      if (results[i].defined() && chooses(i))
+        results[i] = torch::empty_strided(results[i].sizes(), reversed_strides(meta(i)), results[i].options())
+                         .copy_(results[i]);
     return results;
   }
 
@@ -54,18 +57,24 @@ class Awkward final : public Executable {
   std::vector<std::vector<int64_t>> output_strides() const override {
     std::vector<std::vector<int64_t>> chosen;
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
-      if (!graph_.outputs()[i]) chosen.emplace_back();
-      else if (chooses(i)) chosen.push_back(reversed_strides(meta(i)));
-      else chosen.emplace_back(meta(i).strides.begin(), meta(i).strides.end());
+      if (!graph_.outputs()[i])
+        chosen.emplace_back();
+      else if (chooses(i))
+        chosen.push_back(reversed_strides(meta(i)));
+      else
+        chosen.emplace_back(meta(i).strides.begin(), meta(i).strides.end());
     }
     return chosen;
   }
 
  private:
   const TensorMeta& meta(size_t output) const { return graph_.meta(graph_.outputs()[output]); }
-  bool chooses(size_t output) const { return meta(output).sizes.size() > 1 && !meta(output).conj && !meta(output).neg; }
+  bool chooses(size_t output) const {
+    return meta(output).sizes.size() > 1 && !meta(output).conj && !meta(output).neg;
+  }
 
-  static c10::IValue boxed_list(const std::vector<Value>& list, const c10::Argument& argument, std::map<Value, at::Tensor>& known) {
+  static c10::IValue boxed_list(const std::vector<Value>& list, const c10::Argument& argument,
+                                std::map<Value, at::Tensor>& known) {
     if (is_list_of_numbers(*argument.type())) {
       c10::List<at::Scalar> numbers;
       for (Value value : list) numbers.push_back(known[value].item());
@@ -81,7 +90,8 @@ class Awkward final : public Executable {
     return tensors;
   }
 
-  static c10::IValue boxed_operand(const Operand& operand, const c10::Argument& argument, std::map<Value, at::Tensor>& known) {
+  static c10::IValue boxed_operand(const Operand& operand, const c10::Argument& argument,
+                                   std::map<Value, at::Tensor>& known) {
     if (auto* constant = std::get_if<c10::IValue>(&operand)) return *constant;
     if (auto* list = std::get_if<std::vector<Value>>(&operand)) return boxed_list(*list, argument, known);
     const Value value = std::get<Value>(operand);
@@ -99,11 +109,13 @@ class Awkward final : public Executable {
 
   static void call_operator(const Node& node, std::map<Value, at::Tensor>& known) {
     torch::jit::Stack stack;
-    for (size_t i = 0; i < node.arguments.size(); ++i) stack.push_back(boxed_operand(node.arguments[i], node.op.schema().arguments()[i], known));
+    for (size_t i = 0; i < node.arguments.size(); ++i)
+      stack.push_back(boxed_operand(node.arguments[i], node.op.schema().arguments()[i], known));
     for (const auto& [before, after] : node.writes) known[after] = known[before];
     node.op.callBoxed(stack);
     for (size_t i = 0; i < node.results.size(); ++i) {
-      if (auto* value = std::get_if<Value>(&node.results[i]); value && *value) known[*value] = stack[i].isTensor() ? stack[i].toTensor() : at::Tensor();
+      if (auto* value = std::get_if<Value>(&node.results[i]); value && *value)
+        known[*value] = stack[i].isTensor() ? stack[i].toTensor() : at::Tensor();
       if (auto* list = std::get_if<std::vector<Value>>(&node.results[i])) {
         const auto made = stack[i].toTensorVector();
         for (size_t j = 0; j < list->size(); ++j)
@@ -121,7 +133,9 @@ class AwkwardBackend final : public Backend {
   std::string name() const override { return "eager"; }
   std::string version() const override { return "awkward"; }
   bool draws_from_states() const override { return true; }
-  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override { return std::make_shared<Awkward>(graph); }
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
+    return std::make_shared<Awkward>(graph);
+  }
 };
 
 const bool is_awkward = [] {

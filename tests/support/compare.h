@@ -22,27 +22,39 @@ std::string message(const Call& call) {
   return {};
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// Bit for bit; shape, dtype, layout in memory where a size is above one.
 inline testing::AssertionResult same_values(const at::Tensor& got, const at::Tensor& want) {
   if (!got.defined() || !want.defined())
-    return got.defined() == want.defined() ? testing::AssertionSuccess() : testing::AssertionFailure() << (got.defined() ? "defined" : "undefined") << ", not as in eager";
-  if (got.scalar_type() != want.scalar_type()) return testing::AssertionFailure() << "dtype " << got.scalar_type() << " instead of " << want.scalar_type();
-  if (got.sizes() != want.sizes()) return testing::AssertionFailure() << "sizes " << got.sizes() << " instead of " << want.sizes();
-  if (got.layout() != want.layout()) return testing::AssertionFailure() << "layout " << got.layout() << " instead of " << want.layout();
+    return got.defined() == want.defined() ? testing::AssertionSuccess()
+                                           : testing::AssertionFailure()
+                                                 << (got.defined() ? "defined" : "undefined")
+                                                 << ", not as in eager";
+  if (got.scalar_type() != want.scalar_type())
+    return testing::AssertionFailure()
+           << "dtype " << got.scalar_type() << " instead of " << want.scalar_type();
+  if (got.sizes() != want.sizes())
+    return testing::AssertionFailure() << "sizes " << got.sizes() << " instead of " << want.sizes();
+  if (got.layout() != want.layout())
+    return testing::AssertionFailure() << "layout " << got.layout() << " instead of " << want.layout();
   if (want.layout() != at::kStrided) return same_values(got.detach().to_dense(), want.detach().to_dense());
   for (int64_t d = 0; d < want.dim() && want.numel() > 0; ++d)
-    if (want.size(d) > 1 && got.stride(d) != want.stride(d)) return testing::AssertionFailure() << "strides " << got.strides() << " instead of " << want.strides();
+    if (want.size(d) > 1 && got.stride(d) != want.stride(d))
+      return testing::AssertionFailure() << "strides " << got.strides() << " instead of " << want.strides();
   at::NoGradGuard no_grad;
   at::Tensor a = got.detach().contiguous().clone(), b = want.detach().contiguous().clone();
-  if (a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0) return testing::AssertionSuccess();
+  if (a.numel() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0)
+    return testing::AssertionSuccess();
   return testing::AssertionFailure() << "values\n" << got << "\ninstead of\n" << want;
 }
 
 inline testing::AssertionResult same_tensor(const at::Tensor& got, const at::Tensor& want) {
   if (auto values = same_values(got, want); !values || !got.defined()) return values;
-  if (got.requires_grad() != want.requires_grad()) return testing::AssertionFailure() << "requires_grad is " << got.requires_grad();
+  if (got.requires_grad() != want.requires_grad())
+    return testing::AssertionFailure() << "requires_grad is " << got.requires_grad();
   if (got.is_leaf() != want.is_leaf()) return testing::AssertionFailure() << "is_leaf is " << got.is_leaf();
   return testing::AssertionSuccess();
 }

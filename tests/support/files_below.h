@@ -1,4 +1,5 @@
-/// The files of a folder, for tests. libtorch exports directory iterators of an older C++ library, which a program that links its own statically gets half of.
+/// The files of a folder, for tests. libtorch exports directory iterators of an older C++ library, which a
+/// program that links its own statically gets half of.
 #pragma once
 
 #include <dirent.h>

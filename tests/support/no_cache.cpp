@@ -1,4 +1,5 @@
-// Linked into every test program but that of the cache: what an earlier run compiled must not change what is counted.
+// Linked into every test program but that of the cache: what an earlier run compiled must not change what is
+// counted.
 #include <cstdlib>
 
 namespace {

@@ -1,5 +1,5 @@
-// With TANDEM_PARTITIONER set the partitioner "default" of a test program is the one of that name. Whatever the tests expect of
-// compiled code holds however it is split.
+// With TANDEM_PARTITIONER set the partitioner "default" of a test program is the one of that name. Whatever
+// the tests expect of compiled code holds however it is split.
 #include <tandem/partition.h>
 
 #include <cstdlib>

@@ -1,5 +1,6 @@
-// Linked into every test program but those of the promise: calls that check it run the original, and what is to be tested here is compiled code. Run with
-// TANDEM_WATCHED_CALLS=all they are tests of the watching: whatever a program does, no promise may seem to be broken.
+// Linked into every test program but those of the promise: calls that check it run the original, and what is
+// to be tested here is compiled code. Run with TANDEM_WATCHED_CALLS=all they are tests of the watching:
+// whatever a program does, no promise may seem to be broken.
 #include <gtest/gtest.h>
 #include <tandem/compiled.h>
 
@@ -12,7 +13,9 @@ const bool runs_unwatched = setenv("TANDEM_WATCHED_CALLS", "off", /*overwrite=*/
 
 class NoPromiseIsBroken final : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override { before_ = broken(); }
-  void OnTestEnd(const testing::TestInfo&) override { EXPECT_LE(broken(), before_) << "a call seemed to do something else than its record"; }
+  void OnTestEnd(const testing::TestInfo&) override {
+    EXPECT_LE(broken(), before_) << "a call seemed to do something else than its record";
+  }
   static uint64_t broken() { return tandem::counters().at("promise_broken"); }
 
   uint64_t before_ = 0;

@@ -7,9 +7,19 @@ namespace tandem::sweep {
 
 Rows activation_rows() {
   const Samples any = unary(-4, 4), rows = along();
-  const Samples channels =
-      both({{f({2, 3, 5}), f({3})}, {f({2, 3}), f({1})}, {f({7}), f({1})}, {f({}), f({})}, {f({0, 3}), f({3})}, {f({2, 3, 4}).t(), f({3}).sliced()}});
-  const Samples even = both({{f({4, 6})}, {f({8})}, {f({0, 4})}, {f({6, 4}).t()}, {f({3, 4}).sliced()}, {f({3, 4}).expanded()}, {f({3, 5})}});
+  const Samples channels = both({{f({2, 3, 5}), f({3})},
+                                 {f({2, 3}), f({1})},
+                                 {f({7}), f({1})},
+                                 {f({}), f({})},
+                                 {f({0, 3}), f({3})},
+                                 {f({2, 3, 4}).t(), f({3}).sliced()}});
+  const Samples even = both({{f({4, 6})},
+                             {f({8})},
+                             {f({0, 4})},
+                             {f({6, 4}).t()},
+                             {f({3, 4}).sliced()},
+                             {f({3, 4}).expanded()},
+                             {f({3, 5})}});
   return {
       {"relu", any, [](In x) { return at::relu(x); }},
       {"relu6", any, [](In x) { return at::relu6(x); }},

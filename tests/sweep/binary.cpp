@@ -20,8 +20,11 @@ Rows binary_rows() {
                                {mask({0, 3}), f({3}), f({3})},
                                {mask({4, 6}).t(), f({4, 6}).sliced(), f({4, 6}).expanded()}});
   const Samples thirds = ternary(0.2, 2);
-  const Samples vectors =
-      both({{f({3, 5}), f({3, 5})}, {f({2, 1, 4}), f({3, 4})}, {f({0, 3}), f({0, 3})}, {f({5, 3}).t(), f({5, 3}).sliced()}, {f({4}), f({4})}});
+  const Samples vectors = both({{f({3, 5}), f({3, 5})},
+                                {f({2, 1, 4}), f({3, 4})},
+                                {f({0, 3}), f({0, 3})},
+                                {f({5, 3}).t(), f({5, 3}).sliced()},
+                                {f({4}), f({4})}});
   return {
       {"add", any, [](In x, In y) { return at::add(x, y); }},
       {"add/alpha", any, [](In x, In y) { return at::add(x, y, 0.3); }},
@@ -86,34 +89,14 @@ Rows binary_rows() {
       {"complex", equal, [](In x, In y) { return at::complex(x, y); }},
       {"cosine_similarity", vectors, [](In x, In y) { return at::cosine_similarity(x, y, -1); }},
       {"pairwise_distance", vectors, [](In x, In y) { return at::pairwise_distance(x, y); }},
-      {"broadcast_tensors", any,
-       [](In x, In y) {
-         return at::broadcast_tensors({x, y});
-       }},
-      {"_foreach_add", any,
-       [](In x, In y) {
-         return at::_foreach_add({x, y}, {x, x}, 0.5);
-       }},
-      {"_foreach_mul", equal,
-       [](In x, In y) {
-         return at::_foreach_mul({x, y}, {y, y});
-       }},
-      {"_foreach_exp", equal,
-       [](In x, In y) {
-         return at::_foreach_exp({x, y});
-       }},
+      {"broadcast_tensors", any, [](In x, In y) { return at::broadcast_tensors({x, y}); }},
+      {"_foreach_add", any, [](In x, In y) { return at::_foreach_add({x, y}, {x, x}, 0.5); }},
+      {"_foreach_mul", equal, [](In x, In y) { return at::_foreach_mul({x, y}, {y, y}); }},
+      {"_foreach_exp", equal, [](In x, In y) { return at::_foreach_exp({x, y}); }},
       {"_foreach_addcmul", equal,
-       [](In x, In y) {
-         return at::_foreach_addcmul({x, y}, {y, x}, {x, x}, 0.5);
-       }},
-      {"_foreach_norm", equal,
-       [](In x, In y) {
-         return at::_foreach_norm({x, y});
-       }},
-      {"_foreach_lerp", equal,
-       [](In x, In y) {
-         return at::_foreach_lerp({x, y}, {y, x}, 0.25);
-       }},
+       [](In x, In y) { return at::_foreach_addcmul({x, y}, {y, x}, {x, x}, 0.5); }},
+      {"_foreach_norm", equal, [](In x, In y) { return at::_foreach_norm({x, y}); }},
+      {"_foreach_lerp", equal, [](In x, In y) { return at::_foreach_lerp({x, y}, {y, x}, 0.25); }},
   };
 }
 

@@ -6,10 +6,13 @@
 namespace tandem::sweep {
 
 Rows fft_rows() {
-  const Samples real = both({{f({8})}, {f({3, 5})}, {f({4, 6}).t()}, {f({2, 7}).sliced()}, {f({3, 4}).expanded()}, {f({0, 4})}});
-  const Samples complex = both({{c({8})}, {c({3, 5})}, {c({4, 6}).t()}, {c({2, 7}).sliced()}, {c({3, 4}).expanded()}});
+  const Samples real = both(
+      {{f({8})}, {f({3, 5})}, {f({4, 6}).t()}, {f({2, 7}).sliced()}, {f({3, 4}).expanded()}, {f({0, 4})}});
+  const Samples complex =
+      both({{c({8})}, {c({3, 5})}, {c({4, 6}).t()}, {c({2, 7}).sliced()}, {c({3, 4}).expanded()}});
   const Samples real_planes = both({{f({4, 6})}, {f({2, 3, 5})}, {f({4, 6}).t()}, {f({2, 4, 6}).expanded()}});
-  const Samples complex_planes = both({{c({4, 6})}, {c({2, 3, 5})}, {c({4, 6}).t()}, {c({2, 4, 6}).expanded()}});
+  const Samples complex_planes =
+      both({{c({4, 6})}, {c({2, 3, 5})}, {c({4, 6}).t()}, {c({2, 4, 6}).expanded()}});
   const Samples pairs_of = both({{f({3, 2})}, {f({2})}, {f({4, 3, 2})}, {f({0, 2})}});
   return {
       {"fft_fft", complex, [](In x) { return at::fft_fft(x); }},
@@ -38,7 +41,8 @@ Rows fft_rows() {
       {"fft_ifftshift", real, [](In x) { return at::fft_ifftshift(x, {-1}); }},
       {"stft", both({{f({2, 40}), f({8})}, {f({40}), f({8})}, {f({3, 40}).expanded(), f({8})}}),
        [](In x, In window) { return at::stft(x, 8, 4, 8, window, false, true, true); }},
-      {"stft/center", both({{f({2, 40}), f({8})}}), [](In x, In window) { return at::stft(x, 8, 4, 8, window, true, "reflect", false, true, true); }},
+      {"stft/center", both({{f({2, 40}), f({8})}}),
+       [](In x, In window) { return at::stft(x, 8, 4, 8, window, true, "reflect", false, true, true); }},
       {"real", complex, [](In x) { return at::real(x); }},
       {"imag", complex, [](In x) { return at::imag(x); }},
       {"conj", complex, [](In x) { return at::conj(x) * 2; }},

@@ -40,9 +40,11 @@ Samples binary(double low, double high) {
                           {f({0, 3}), f({3})},
                           {f({5, 7}).t(), f({5, 7})},
                           {f({4, 5}).sliced(), f({4, 5}).expanded()}});
-  return in_range(
-      samples + Samples{{f({3, 4}), f({3, 4}).f64()}, {f({3}).f64(), f({})}, {f({3, 4}).constant(), f({4})}, {f({3, 4}), f({4}).constant()}}, low,
-      high);
+  return in_range(samples + Samples{{f({3, 4}), f({3, 4}).f64()},
+                                    {f({3}).f64(), f({})},
+                                    {f({3, 4}).constant(), f({4})},
+                                    {f({3, 4}), f({4}).constant()}},
+                  low, high);
 }
 
 Samples ternary(double low, double high) {
@@ -56,23 +58,53 @@ Samples ternary(double low, double high) {
 }
 
 Samples pairs(double low, double high) {
-  return in_range(
-      both({{f({7, 9}), f({7, 9})}, {f({}), f({})}, {f({0, 3}), f({0, 3})}, {f({5, 7}).t(), f({5, 7})}, {f({4, 5}).sliced(), f({4, 5}).expanded()}}),
-      low, high);
+  return in_range(both({{f({7, 9}), f({7, 9})},
+                        {f({}), f({})},
+                        {f({0, 3}), f({0, 3})},
+                        {f({5, 7}).t(), f({5, 7})},
+                        {f({4, 5}).sliced(), f({4, 5}).expanded()}}),
+                  low, high);
 }
 
-Samples along() { return both({{f({5, 7})}, {f({9})}, {f({0, 3})}, {f({2, 3, 4})}, {f({4, 6}).t()}, {f({3, 5}).sliced()}, {f({4, 5}).expanded()}}); }
+Samples along() {
+  return both({{f({5, 7})},
+               {f({9})},
+               {f({0, 3})},
+               {f({2, 3, 4})},
+               {f({4, 6}).t()},
+               {f({3, 5}).sliced()},
+               {f({4, 5}).expanded()}});
+}
 
-Samples matrices() { return both({{f({5, 7})}, {f({0, 3})}, {f({2, 3, 4})}, {f({4, 6}).t()}, {f({3, 5}).sliced()}, {f({4, 5}).expanded()}}); }
+Samples matrices() {
+  return both({{f({5, 7})},
+               {f({0, 3})},
+               {f({2, 3, 4})},
+               {f({4, 6}).t()},
+               {f({3, 5}).sliced()},
+               {f({4, 5}).expanded()}});
+}
 
-Samples spd_matrices() { return both({{spd({3, 3})}, {spd({2, 4, 4})}, {spd({1, 1})}, {spd({0, 2, 2})}, {spd({3, 3}).t()}}); }
+Samples spd_matrices() {
+  return both({{spd({3, 3})}, {spd({2, 4, 4})}, {spd({1, 1})}, {spd({0, 2, 2})}, {spd({3, 3}).t()}});
+}
 
 Samples square_matrices() {
-  return both({{square({3, 3})}, {square({2, 4, 4})}, {square({1, 1})}, {square({0, 2, 2})}, {square({3, 3}).t()}, {square({2, 3, 3}).expanded()}});
+  return both({{square({3, 3})},
+               {square({2, 4, 4})},
+               {square({1, 1})},
+               {square({0, 2, 2})},
+               {square({3, 3}).t()},
+               {square({2, 3, 3}).expanded()}});
 }
 
 Samples signals() {
-  return both({{f({2, 4, 12})}, {f({4, 12})}, {f({2, 4, 12}).t()}, {f({2, 4, 12}).sliced()}, {f({0, 4, 12})}, {f({3, 4, 12}).expanded()}});
+  return both({{f({2, 4, 12})},
+               {f({4, 12})},
+               {f({2, 4, 12}).t()},
+               {f({2, 4, 12}).sliced()},
+               {f({0, 4, 12})},
+               {f({3, 4, 12}).expanded()}});
 }
 
 Samples images() {
@@ -86,7 +118,11 @@ Samples images() {
 }
 
 Samples volumes() {
-  return both({{f({2, 4, 4, 6, 4})}, {f({4, 4, 6, 4})}, {f({2, 4, 4, 6, 4}).channels_last()}, {f({2, 4, 4, 6, 4}).t()}, {f({0, 4, 4, 6, 4})}});
+  return both({{f({2, 4, 4, 6, 4})},
+               {f({4, 4, 6, 4})},
+               {f({2, 4, 4, 6, 4}).channels_last()},
+               {f({2, 4, 4, 6, 4}).t()},
+               {f({0, 4, 4, 6, 4})}});
 }
 
 }  // namespace tandem::sweep

@@ -15,9 +15,12 @@ Rows inplace_rows() {
                              {f({5, 7}).t(), f({5, 7})},
                              {f({4, 5}).sliced(), f({4, 5}).expanded()},
                              {f({3, 4}), f({3, 4}).f64()}});
-  const Samples masked = both({{f({5, 7}), mask({5, 7})}, {f({3, 4}).t(), mask({4})}, {f({0, 3}), mask({0, 3})}});
-  const Samples rows_of = both({{f({5, 7}), index({4}, 5), f({4, 7})}, {f({5, 7}).t(), index({4}, 5), f({4, 7}).t()}});
-  const Samples scattered = both({{f({5, 7}), index({5, 3}, 7), f({5, 3})}, {f({5, 7}).t(), index({2, 4}, 7), f({2, 4}).sliced()}});
+  const Samples masked =
+      both({{f({5, 7}), mask({5, 7})}, {f({3, 4}).t(), mask({4})}, {f({0, 3}), mask({0, 3})}});
+  const Samples rows_of =
+      both({{f({5, 7}), index({4}, 5), f({4, 7})}, {f({5, 7}).t(), index({4}, 5), f({4, 7}).t()}});
+  const Samples scattered =
+      both({{f({5, 7}), index({5, 3}, 7), f({5, 3})}, {f({5, 7}).t(), index({2, 4}, 7), f({2, 4}).sliced()}});
   const Samples one_row = both({{f({5, 7}), f({7})}, {f({5, 7}).t(), f({7}).sliced()}, {f({5, 7}), f({})}});
   return {
       {"add_", onto, [](In x, In y) { return x.clone().add_(y, 0.5); }},
@@ -39,7 +42,8 @@ Rows inplace_rows() {
       {"pow_", positive, [](In x) { return x.clone().pow_(1.7); }},
       {"copy_", onto, [](In x, In y) { return x.clone().copy_(y) * x; }},
       {"fill_", any, [](In x) { return x.clone().fill_(0.5) + x; }},
-      {"fill_/tensor", both({{f({3, 4}), f({})}, {f({3, 4}).t(), f({})}}), [](In x, In value) { return x.clone().fill_(value) + x; }},
+      {"fill_/tensor", both({{f({3, 4}), f({})}, {f({3, 4}).t(), f({})}}),
+       [](In x, In value) { return x.clone().fill_(value) + x; }},
       {"zero_", any, [](In x) { return x.clone().zero_() + x; }},
       {"exp_", any, [](In x) { return x.clone().exp_(); }},
       {"sin_", any, [](In x) { return x.clone().sin_(); }},
@@ -89,21 +93,25 @@ Rows inplace_rows() {
       {"addcdiv_", pairs(0.5, 2), [](In x, In y) { return x.clone().addcdiv_(x, y, 0.5); }},
       {"addmm_", both({{f({3, 5}), f({3, 4}), f({4, 5})}, {f({3, 5}).t(), f({3, 4}).t(), f({4, 5}).t()}}),
        [](In x, In y, In z) { return x.clone().addmm_(y, z, 0.5, 2); }},
-      {"baddbmm_", both({{f({2, 3, 5}), f({2, 3, 4}), f({2, 4, 5})}}), [](In x, In y, In z) { return x.clone().baddbmm_(y, z); }},
+      {"baddbmm_", both({{f({2, 3, 5}), f({2, 3, 4}), f({2, 4, 5})}}),
+       [](In x, In y, In z) { return x.clone().baddbmm_(y, z); }},
       {"lerp_", pairs(), [](In x, In y) { return x.clone().lerp_(y, 0.3); }},
       {"masked_fill_", masked, [](In x, In m) { return x.clone().masked_fill_(m, -1); }},
-      {"masked_scatter_", with(masked, {f({40})}), [](In x, In m, In y) { return x.clone().masked_scatter_(m, y); }},
+      {"masked_scatter_", with(masked, {f({40})}),
+       [](In x, In m, In y) { return x.clone().masked_scatter_(m, y); }},
       {"index_add_", rows_of, [](In x, In i, In y) { return x.clone().index_add_(0, i, y); }},
       {"index_copy_", rows_of, [](In x, In i, In y) { return x.clone().index_copy_(0, i, y); }},
       {"index_fill_", rows_of, [](In x, In i, In y) { return x.clone().index_fill_(0, i, 0.5) * y.sum(); }},
       {"index_put_", rows_of, [](In x, In i, In y) { return x.clone().index_put_({i}, y, true); }},
       {"scatter_", scattered, [](In x, In i, In y) { return x.clone().scatter_(1, i, y); }},
       {"scatter_add_", scattered, [](In x, In i, In y) { return x.clone().scatter_add_(1, i, y); }},
-      {"put_", both({{f({5, 7}), index({4}, 35), f({4})}}), [](In x, In i, In y) { return x.clone().put_(i, y, true); }},
+      {"put_", both({{f({5, 7}), index({4}, 35), f({4})}}),
+       [](In x, In i, In y) { return x.clone().put_(i, y, true); }},
       {"cumsum_", rows, [](In x) { return x.clone().cumsum_(0); }},
       {"tril_", planes, [](In x) { return x.clone().tril_(); }},
       {"triu_", planes, [](In x) { return x.clone().triu_(1); }},
-      {"fill_diagonal_", both({{f({5, 5})}, {f({4, 6}).t()}}), [](In x) { return x.clone().fill_diagonal_(2.5); }},
+      {"fill_diagonal_", both({{f({5, 5})}, {f({4, 6}).t()}}),
+       [](In x) { return x.clone().fill_diagonal_(2.5); }},
       {"transpose_", planes, [](In x) { return x.clone().transpose_(0, 1); }},
       {"t_", both({{f({4, 6})}, {f({4, 6}).t()}}), [](In x) { return x.clone().t_() * 2; }},
       {"unsqueeze_", any, [](In x) { return x.clone().unsqueeze_(0); }},

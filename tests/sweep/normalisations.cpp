@@ -42,15 +42,16 @@ Rows normalisation_rows() {
                               {f({3, 4, 6}).t(), f({4}).sliced(), f({4})},
                               {f({3, 4, 2, 5}).channels_last(), none(), none()},
                               {f({3, 4, 5}).constant(), f({4}), f({4})}});
-  const Samples instances =
-      both({{f({3, 4, 2, 5}), f({4}), f({4})}, {f({3, 4, 6}).t(), f({4}).sliced(), f({4})}, {f({3, 4, 2, 5}).channels_last(), none(), none()}});
+  const Samples instances = both({{f({3, 4, 2, 5}), f({4}), f({4})},
+                                  {f({3, 4, 6}).t(), f({4}).sliced(), f({4})},
+                                  {f({3, 4, 2, 5}).channels_last(), none(), none()}});
   return {
       {"layer_norm", layers, [](In x, In w, In b) { return at::layer_norm(x, {5}, w, b); }},
-      {"layer_norm/planes", both({{f({3, 4, 5}), f({4, 5}), f({4, 5})}, {f({3, 4, 5}).t(), f({4, 5}).t(), f({4, 5})}}),
-       [](In x, In w, In b) {
-         return at::layer_norm(x, {4, 5}, w, b, 1e-3);
-       }},
-      {"native_layer_norm", layers, [](In x, In w, In b) { return at::native_layer_norm(x, {5}, w, b, 1e-5); }},
+      {"layer_norm/planes",
+       both({{f({3, 4, 5}), f({4, 5}), f({4, 5})}, {f({3, 4, 5}).t(), f({4, 5}).t(), f({4, 5})}}),
+       [](In x, In w, In b) { return at::layer_norm(x, {4, 5}, w, b, 1e-3); }},
+      {"native_layer_norm", layers,
+       [](In x, In w, In b) { return at::native_layer_norm(x, {5}, w, b, 1e-5); }},
       {"rms_norm", layers, [](In x, In w, In) { return at::rms_norm(x, {5}, w); }},
       {"rms_norm/eps", layers, [](In x, In w, In) { return at::rms_norm(x, {5}, w, 1e-3); }},
       {"group_norm", groups, [](In x, In w, In b) { return at::group_norm(x, 2, w, b); }},
@@ -58,26 +59,35 @@ Rows normalisation_rows() {
        [](In x, In w, In b) { return at::native_group_norm(x, w, b, 2, 4, 15, 2, 1e-5); }},
       {"batch_norm", batches, [](const Tensors& in) { return batch_norm(in, true); }},
       {"batch_norm/eval", batches, [](const Tensors& in) { return batch_norm(in, false); }},
-      {"batch_norm/no_statistics", plain, [](In x, In w, In b) { return at::batch_norm(x, w, b, {}, {}, true, 0.1, 1e-5, false); }},
-      {"native_batch_norm", plain, [](In x, In w, In b) { return at::native_batch_norm(x, w, b, {}, {}, true, 0.1, 1e-5); }},
+      {"batch_norm/no_statistics", plain,
+       [](In x, In w, In b) { return at::batch_norm(x, w, b, {}, {}, true, 0.1, 1e-5, false); }},
+      {"native_batch_norm", plain,
+       [](In x, In w, In b) { return at::native_batch_norm(x, w, b, {}, {}, true, 0.1, 1e-5); }},
       {"native_batch_norm/statistics", batches,
        [](const Tensors& in) {
          at::Tensor mean = in[3].clone(), variance = in[4].clone();
-         return std::tuple_cat(at::native_batch_norm(in[0], in[1], in[2], mean, variance, true, 0.1, 1e-5), std::make_tuple(mean, variance));
+         return std::tuple_cat(at::native_batch_norm(in[0], in[1], in[2], mean, variance, true, 0.1, 1e-5),
+                               std::make_tuple(mean, variance));
        }},
       {"_native_batch_norm_legit", batches,
        [](const Tensors& in) {
          at::Tensor mean = in[3].clone(), variance = in[4].clone();
-         return std::tuple_cat(at::_native_batch_norm_legit(in[0], in[1], in[2], mean, variance, true, 0.1, 1e-5), std::make_tuple(mean, variance));
+         return std::tuple_cat(
+             at::_native_batch_norm_legit(in[0], in[1], in[2], mean, variance, true, 0.1, 1e-5),
+             std::make_tuple(mean, variance));
        }},
-      {"instance_norm", instances, [](In x, In w, In b) { return at::instance_norm(x, w, b, {}, {}, true, 0.1, 1e-5, false); }},
+      {"instance_norm", instances,
+       [](In x, In w, In b) { return at::instance_norm(x, w, b, {}, {}, true, 0.1, 1e-5, false); }},
       {"instance_norm/statistics", with(instances, statistics),
        [](In x, In w, In b, In mean, In variance) {
          at::Tensor running_mean = mean.clone(), running_variance = variance.clone();
-         return Tensors{at::instance_norm(x, w, b, running_mean, running_variance, true, 0.1, 1e-5, false), running_mean, running_variance};
+         return Tensors{at::instance_norm(x, w, b, running_mean, running_variance, true, 0.1, 1e-5, false),
+                        running_mean, running_variance};
        }},
-      {"_weight_norm", both({{f({3, 4}), f({3, 1})}, {f({3, 4}).t(), f({3, 1})}}), [](In v, In g) { return at::_weight_norm(v, g, 0); }},
-      {"_weight_norm_interface", both({{f({3, 4}), f({3, 1})}}), [](In v, In g) { return std::get<0>(at::_weight_norm_interface(v, g, 0)); }},
+      {"_weight_norm", both({{f({3, 4}), f({3, 1})}, {f({3, 4}).t(), f({3, 1})}}),
+       [](In v, In g) { return at::_weight_norm(v, g, 0); }},
+      {"_weight_norm_interface", both({{f({3, 4}), f({3, 1})}}),
+       [](In v, In g) { return std::get<0>(at::_weight_norm_interface(v, g, 0)); }},
   };
 }
 

@@ -23,22 +23,38 @@ struct Refusal {
 const std::vector<Refusal>& refusals() {
   static const std::vector<Refusal> rows = {
       {"item", "_local_scalar_dense", {f({}), f({3})}, [](In x, In y) { return y * x.item(); }},
-      {"masked_select", "masked_select", {f({5, 7}), mask({5, 7})}, [](In x, In m) { return at::masked_select(x, m); }},
+      {"masked_select",
+       "masked_select",
+       {f({5, 7}), mask({5, 7})},
+       [](In x, In m) { return at::masked_select(x, m); }},
       {"index_by_mask", "index", {f({5, 7}), mask({5, 7})}, [](In x, In m) { return x.index({m}); }},
       {"nonzero", "nonzero", {f({5, 7})}, [](In x) { return at::nonzero(x).to(at::kFloat) * x.sum(); }},
       {"unique", "_unique2", {f({7})}, [](In x) { return std::get<0>(at::_unique2(x.detach())).sum() * x; }},
-      {"bincount", "bincount", {f({7}), index({7}, 4)}, [](In x, In i) { return at::bincount(i).to(at::kFloat) * x.sum(); }},
-      {"linalg_lstsq", "linalg_lstsq", {f({5, 3}), f({5, 2})}, [](In a, In b) { return std::get<0>(at::linalg_lstsq(a, b, std::nullopt, "gels")); }},
+      {"bincount",
+       "bincount",
+       {f({7}), index({7}, 4)},
+       [](In x, In i) { return at::bincount(i).to(at::kFloat) * x.sum(); }},
+      {"linalg_lstsq",
+       "linalg_lstsq",
+       {f({5, 3}), f({5, 2})},
+       [](In a, In b) { return std::get<0>(at::linalg_lstsq(a, b, std::nullopt, "gels")); }},
       {"allclose", "", {f({5}), f({5})}, [](In x, In y) { return at::allclose(x, y) ? x : y; }},
   };
   return rows;
 }
 
-/// libtorch reads data inside these, in the forward or only in the backward; their results can be known, so calls run as they are.
+/// libtorch reads data inside these, in the forward or only in the backward; their results can be known, so
+/// calls run as they are.
 const std::vector<Refusal>& uncompiled() {
   static const std::vector<Refusal> rows = {
-      {"repeat_interleave", "repeat_interleave", {f({3, 4}), index({3}, 3)}, [](In x, In repeats) { return at::repeat_interleave(x, repeats, 0); }},
-      {"one_hot", "one_hot", {f({5, 7}), index({4}, 5)}, [](In x, In i) { return at::one_hot(i).to(at::kFloat).sum() * x; }},
+      {"repeat_interleave",
+       "repeat_interleave",
+       {f({3, 4}), index({3}, 3)},
+       [](In x, In repeats) { return at::repeat_interleave(x, repeats, 0); }},
+      {"one_hot",
+       "one_hot",
+       {f({5, 7}), index({4}, 5)},
+       [](In x, In i) { return at::one_hot(i).to(at::kFloat).sum() * x; }},
       {"combinations", "masked_select", {f({4})}, [](In x) { return at::combinations(x); }},
       {"cross_entropy_loss_of_weighted_mean",
        "masked_select",
@@ -47,7 +63,9 @@ const std::vector<Refusal>& uncompiled() {
       {"ctc_loss_of_tensor_lengths",
        "ctc_loss",
        {f({6, 2, 5}), index({2, 3}, 4), index({2}, 2), index({2}, 2)},
-       [](In x, In t, In long_by, In short_by) { return at::ctc_loss(x.log_softmax(-1), t + 1, 6 - long_by, 3 - short_by); }},
+       [](In x, In t, In long_by, In short_by) {
+         return at::ctc_loss(x.log_softmax(-1), t + 1, 6 - long_by, 3 - short_by);
+       }},
       {"masked_fill_backward_of_value",
        "masked_select",
        {f({5, 7}), mask({5, 7}), f({})},
@@ -56,7 +74,10 @@ const std::vector<Refusal>& uncompiled() {
        "_unique",
        {f({5, 7}), index({4}, 5), f({})},
        [](In x, In i, In value) { return at::index_fill(x, 0, i, value); }},
-      {"index_put_backward_of_value", "index", {f({5, 7}), mask({5, 7}), f({})}, [](In x, In m, In value) { return at::index_put(x, {m}, value); }},
+      {"index_put_backward_of_value",
+       "index",
+       {f({5, 7}), mask({5, 7}), f({})},
+       [](In x, In m, In value) { return at::index_put(x, {m}, value); }},
   };
   return rows;
 }
@@ -78,9 +99,12 @@ class Refused : public testing::Test {
     at::manual_seed(1);
     const at::Tensor wanted = row_.function(inputs)[0];
     at::manual_seed(1);
-    const at::Tensor got = compile(Callable(row_.function), Options{.backend = "eager", .name = row_.name})(inputs)[0];
-    EXPECT_TRUE(got.sizes() == wanted.sizes() && (got.is_sparse() || at::equal(got, wanted))) << "run as it is, it gives something else";
-    Compiled compiled = compile(Callable(row_.function), Options{.backend = "eager", .must_compile = true, .name = row_.name});
+    const at::Tensor got =
+        compile(Callable(row_.function), Options{.backend = "eager", .name = row_.name})(inputs)[0];
+    EXPECT_TRUE(got.sizes() == wanted.sizes() && (got.is_sparse() || at::equal(got, wanted)))
+        << "run as it is, it gives something else";
+    Compiled compiled = compile(Callable(row_.function),
+                                Options{.backend = "eager", .must_compile = true, .name = row_.name});
     try {
       train(compiled, inputs);
       FAIL() << "was compiled";

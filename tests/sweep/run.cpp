@@ -42,7 +42,8 @@ Tensors gradients(const Tensors& outputs, const Tensors& inputs, uint64_t seed, 
 }
 
 at::Tensor plain(const at::Tensor& tensor) {
-  if (tensor._is_zerotensor()) return at::zeros(tensor.sizes(), tensor.options().requires_grad(false));  // has no memory to compare
+  // has no memory to compare
+  if (tensor._is_zerotensor()) return at::zeros(tensor.sizes(), tensor.options().requires_grad(false));
   return tensor.detach().resolve_conj().resolve_neg().contiguous();
 }
 
@@ -82,7 +83,8 @@ testing::AssertionResult failed(const char* what, size_t position, const std::st
   return testing::AssertionFailure() << what << " " << position << ": " << how;
 }
 
-testing::AssertionResult threw_alike(const char* when, const std::string& eager, const std::string& compiled) {
+testing::AssertionResult threw_alike(const char* when, const std::string& eager,
+                                     const std::string& compiled) {
   if (eager.empty() == compiled.empty()) return testing::AssertionSuccess();
   if (eager.empty()) return testing::AssertionFailure() << "the compiled " << when << " throws: " << compiled;
   return testing::AssertionFailure() << "the compiled " << when << " does not throw as eager does: " << eager;
@@ -90,7 +92,8 @@ testing::AssertionResult threw_alike(const char* when, const std::string& eager,
 
 }  // namespace
 
-Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs, uint64_t seed, Cotangents cotangents) {
+Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs, uint64_t seed,
+            Cotangents cotangents) {
   Outcome outcome;
   at::manual_seed(seed);
   try {
@@ -111,16 +114,22 @@ Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensor
 
 testing::AssertionResult same(const Outcome& eager, const Outcome& compiled) {
   if (auto alike = threw_alike("call", eager.forward_error, compiled.forward_error); !alike) return alike;
-  if (eager.outputs.size() != compiled.outputs.size()) return failed("number of outputs", compiled.outputs.size(), "another in eager");
+  if (eager.outputs.size() != compiled.outputs.size())
+    return failed("number of outputs", compiled.outputs.size(), "another in eager");
   for (size_t i = 0; i < eager.outputs.size(); ++i) {
-    if (std::string how = output_difference(eager.outputs[i], compiled.outputs[i]); !how.empty()) return failed("output", i, how);
+    if (std::string how = output_difference(eager.outputs[i], compiled.outputs[i]); !how.empty())
+      return failed("output", i, how);
   }
-  if (auto alike = threw_alike("backward", eager.backward_error, compiled.backward_error); !alike) return alike;
-  if (eager.gradients.size() != compiled.gradients.size()) return failed("number of gradients", compiled.gradients.size(), "another in eager");
+  if (auto alike = threw_alike("backward", eager.backward_error, compiled.backward_error); !alike)
+    return alike;
+  if (eager.gradients.size() != compiled.gradients.size())
+    return failed("number of gradients", compiled.gradients.size(), "another in eager");
   for (size_t i = 0; i < eager.gradients.size(); ++i) {
-    if (std::string how = difference(eager.gradients[i], compiled.gradients[i]); !how.empty()) return failed("gradient", i, how);
+    if (std::string how = difference(eager.gradients[i], compiled.gradients[i]); !how.empty())
+      return failed("gradient", i, how);
   }
-  if (std::string how = difference(eager.next_random, compiled.next_random); !how.empty()) return failed("random number afterwards", 0, how);
+  if (std::string how = difference(eager.next_random, compiled.next_random); !how.empty())
+    return failed("random number afterwards", 0, how);
   return testing::AssertionSuccess();
 }
 

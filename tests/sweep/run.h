@@ -8,7 +8,8 @@
 
 namespace tandem::sweep {
 
-/// How the gradients of the outputs arrive: as a user's own tensors do, or as those of a sum, one number spread out.
+/// How the gradients of the outputs arrive: as a user's own tensors do, or as those of a sum, one number
+/// spread out.
 enum class Cotangents : uint8_t { Dense, Expanded };
 
 /// What came of a forward and a backward.
@@ -21,10 +22,11 @@ struct Outcome {
 };
 
 /// Calls and differentiates after seeding libtorch's generator. Errors of any kind are kept.
-Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs, uint64_t seed, Cotangents cotangents);
+Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs, uint64_t seed,
+            Cotangents cotangents);
 
-/// Bit for bit: outputs with their dtype, sizes, strides and need for grad; gradients with their dtype and sizes, undefined ones included; errors where
-/// eager has one; the state of the generator.
+/// Bit for bit: outputs with their dtype, sizes, strides and need for grad; gradients with their dtype and
+/// sizes, undefined ones included; errors where eager has one; the state of the generator.
 testing::AssertionResult same(const Outcome& eager, const Outcome& compiled);
 
 }  // namespace tandem::sweep

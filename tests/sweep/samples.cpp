@@ -12,7 +12,8 @@ bool differentiable(at::ScalarType dtype) { return at::isFloatingType(dtype) || 
 
 at::Tensor matrix_filled(const Spec& spec, const Sizes& sizes, at::TensorOptions options) {
   at::Tensor noise = at::empty(sizes, options).uniform_(-0.3, 0.3);
-  if (spec.fill == Fill::WellConditioned) return noise + at::diag_embed(at::linspace(1, 2, sizes.back(), options));
+  if (spec.fill == Fill::WellConditioned)
+    return noise + at::diag_embed(at::linspace(1, 2, sizes.back(), options));
   return at::matmul(noise, noise.mT()) + at::diag_embed(at::linspace(1, 2, sizes.back(), options));
 }
 
@@ -22,7 +23,8 @@ at::Tensor filled(const Spec& spec, const Sizes& sizes) {
     case Fill::Integer:
       return at::randint(int64_t(spec.low), int64_t(spec.high), sizes, options);
     case Fill::Sorted: {
-      at::Tensor ascending = std::get<0>(at::randint(int64_t(spec.low), int64_t(spec.high), sizes, options).sort());
+      at::Tensor ascending =
+          std::get<0>(at::randint(int64_t(spec.low), int64_t(spec.high), sizes, options).sort());
       return ascending - ascending.select(-1, 0).unsqueeze(-1);
     }
     case Fill::Boolean:
@@ -57,7 +59,8 @@ at::Tensor laid_out(const Spec& spec) {
       sizes.front() = 1;
       return filled(spec, sizes).expand(spec.sizes);
     case Layout::ChannelsLast:
-      return filled(spec, sizes).contiguous(sizes.size() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast);
+      return filled(spec, sizes)
+          .contiguous(sizes.size() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast);
   }
   return {};
 }
@@ -93,10 +96,12 @@ Spec Spec::in(double from, double to) const {
 Spec f(Sizes sizes) { return {.sizes = std::move(sizes)}; }
 Spec c(Sizes sizes) { return {.sizes = std::move(sizes), .dtype = at::kComplexFloat}; }
 Spec index(Sizes sizes, int64_t below) {
-  return {.sizes = std::move(sizes), .dtype = at::kLong, .fill = Fill::Integer, .low = 0, .high = double(below)};
+  return {
+      .sizes = std::move(sizes), .dtype = at::kLong, .fill = Fill::Integer, .low = 0, .high = double(below)};
 }
 Spec sorted(Sizes sizes, int64_t below) {
-  return {.sizes = std::move(sizes), .dtype = at::kLong, .fill = Fill::Sorted, .low = 0, .high = double(below)};
+  return {
+      .sizes = std::move(sizes), .dtype = at::kLong, .fill = Fill::Sorted, .low = 0, .high = double(below)};
 }
 Spec mask(Sizes sizes) { return {.sizes = std::move(sizes), .dtype = at::kBool, .fill = Fill::Boolean}; }
 Spec holed(Sizes sizes) { return {.sizes = std::move(sizes), .fill = Fill::Holed}; }

@@ -1,4 +1,5 @@
-/// Inputs of the operator sweep: described as data, so that the same geometry can be filled with new numbers again and again.
+/// Inputs of the operator sweep: described as data, so that the same geometry can be filled with new numbers
+/// again and again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +12,16 @@ namespace tandem::sweep {
 using Tensors = std::vector<at::Tensor>;
 using Sizes = std::vector<int64_t>;
 
-enum class Fill : uint8_t { Uniform, Integer, Boolean, Holed, Sorted, PositiveDefinite, WellConditioned, None };
+enum class Fill : uint8_t {
+  Uniform,
+  Integer,
+  Boolean,
+  Holed,
+  Sorted,
+  PositiveDefinite,
+  WellConditioned,
+  None
+};
 enum class Layout : uint8_t { Contiguous, Transposed, Sliced, Expanded, ChannelsLast };
 
 /// One input: what it looks like and what fills it. The members that return a Spec give a changed copy.
@@ -23,8 +33,10 @@ struct Spec {
   double low = -2, high = 2;
   bool grad = true;  ///< asked for where the dtype allows it
 
-  Spec t() const { return with_layout(Layout::Transposed); }       ///< the last two dimensions swapped in memory
-  Spec sliced() const { return with_layout(Layout::Sliced); }      ///< every second element of a larger tensor, from the second on
+  /// the last two dimensions swapped in memory
+  Spec t() const { return with_layout(Layout::Transposed); }
+  /// every second element of a larger tensor, from the second on
+  Spec sliced() const { return with_layout(Layout::Sliced); }
   Spec expanded() const { return with_layout(Layout::Expanded); }  ///< stride 0 in the first dimension
   Spec channels_last() const { return with_layout(Layout::ChannelsLast); }
   Spec f64() const;       ///< in double precision, where it is float or complex
@@ -74,7 +86,8 @@ Samples matrices();
 /// One batch of symmetric positive definite, or of well-conditioned, matrices.
 Samples spd_matrices();
 Samples square_matrices();
-/// One (N, C, L), (N, C, H, W) or (N, C, D, H, W) tensor; also unbatched, without a batch element, transposed and channels-last.
+/// One (N, C, L), (N, C, H, W) or (N, C, D, H, W) tensor; also unbatched, without a batch element, transposed
+/// and channels-last.
 Samples signals();
 Samples images();
 Samples volumes();

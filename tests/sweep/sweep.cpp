@@ -1,4 +1,5 @@
-// Runs the table: every operator on every sample under "eager" and "debug", twice on different numbers, once with spread-out cotangents, once without grad.
+// Runs the table: every operator on every sample under "eager" and "debug", twice on different numbers, once
+// with spread-out cotangents, once without grad.
 #include "sweep.h"
 
 #include "run.h"
@@ -58,7 +59,8 @@ Outcome check_call(const Row& row, const Compiled& compiled, const Sample& sampl
   Outcome result = run(compiled, inputs, call.seed, call.cotangents);
   EXPECT_TRUE(same(eager, result));
   if (!eager.threw() && !result.threw()) {
-    EXPECT_EQ(counted("trace") - traces, call.traces) << "a new signature must be traced, an equal one must not be traced again";
+    EXPECT_EQ(counted("trace") - traces, call.traces)
+        << "a new signature must be traced, an equal one must not be traced again";
   }
   return eager;
 }
@@ -116,9 +118,10 @@ class Whole : public testing::Environment {
 
 const std::vector<Rows>& table() {
   static const std::vector<Rows> families = {
-      unary_rows(),      activation_rows(),    binary_rows(),    reduction_rows(), matmul_rows(),      linalg_rows(),
-      fft_rows(),        indexing_rows(),      view_rows(),      shape_rows(),     convolution_rows(), pooling_rows(),
-      resampling_rows(), normalisation_rows(), recurrent_rows(), loss_rows(),      random_rows(),      inplace_rows(),
+      unary_rows(),       activation_rows(), binary_rows(),     reduction_rows(),     matmul_rows(),
+      linalg_rows(),      fft_rows(),        indexing_rows(),   view_rows(),          shape_rows(),
+      convolution_rows(), pooling_rows(),    resampling_rows(), normalisation_rows(), recurrent_rows(),
+      loss_rows(),        random_rows(),     inplace_rows(),
   };
   return families;
 }
@@ -135,7 +138,8 @@ bool register_all() {
     for (const Row& row : family) {
       std::string name = test_name(row.name);
       if (!names.insert(name).second) throw std::logic_error("two rows of the sweep are called " + name);
-      testing::RegisterTest("Sweep", name.c_str(), nullptr, nullptr, __FILE__, __LINE__, [&row]() -> testing::Test* { return new Operator(row); });
+      testing::RegisterTest("Sweep", name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                            [&row]() -> testing::Test* { return new Operator(row); });
     }
   }
   return true;

@@ -1,4 +1,5 @@
-/// The operator sweep: a table of differentiable operators, each of which must compute and differentiate as in eager when compiled.
+/// The operator sweep: a table of differentiable operators, each of which must compute and differentiate as
+/// in eager when compiled.
 #pragma once
 
 #include "samples.h"
@@ -42,7 +43,8 @@ struct Row {
   Function function;
 
   template <class F>
-  Row(std::string name_, Samples samples_, F) : name(std::move(name_)), samples(std::move(samples_)), function(&call<F>) {}
+  Row(std::string name_, Samples samples_, F)
+      : name(std::move(name_)), samples(std::move(samples_)), function(&call<F>) {}
 };
 using Rows = std::vector<Row>;
 

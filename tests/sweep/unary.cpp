@@ -6,7 +6,8 @@
 namespace tandem::sweep {
 
 Rows unary_rows() {
-  const Samples any = unary(), positive = unary(0.1, 3), within_one = unary(-0.9, 0.9), above_one = unary(1.1, 4), probability = unary(0.05, 0.95);
+  const Samples any = unary(), positive = unary(0.1, 3), within_one = unary(-0.9, 0.9),
+                above_one = unary(1.1, 4), probability = unary(0.05, 0.95);
   const Samples complex = both({{c({5, 7})}, {c({})}, {c({0, 2})}, {c({4, 6}).t()}, {c({3, 4}).expanded()}});
   const Samples with_nan = both({{holed({5, 7})}, {holed({9})}, {holed({4, 6}).t()}, {f({})}});
   return {

@@ -107,11 +107,13 @@ TEST(Threads, ResetWhileOthersCall) {
 }
 
 TEST(Threads, OnesOwnThreadInsideTheFunctionIsNotRecorded) {
-  Compiled fast([](const Tensors& in) {
-    at::Tensor table;
-    std::thread([&] { table = torch::arange(3.f).add(1); }).join();
-    return Tensors{in[0] * table};
-  }, {});
+  Compiled fast(
+      [](const Tensors& in) {
+        at::Tensor table;
+        std::thread([&] { table = torch::arange(3.f).add(1); }).join();
+        return Tensors{in[0] * table};
+      },
+      {});
   at::Tensor a = leaf({3});
   EXPECT_TRUE(same_values(fast({a})[0], a * torch::tensor({1.f, 2.f, 3.f})));
 }

@@ -20,7 +20,8 @@ Tensors gradients_of_kind(int kind, const Tensors& in, const Tensors& out) {
   const Tensors sources = kind % 3 == 0 ? Tensors{out[0]} : kind % 3 == 1 ? Tensors{out[1]} : out;
   const Tensors wanted = kind % 2 ? Tensors{in[0]} : in;
   const Tensors tangents(sources.size(), kind < 4 ? torch::ones(3) : torch::ones({}).expand({3}));
-  return torch::autograd::grad(sources, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
+  return torch::autograd::grad(sources, wanted, tangents, /*retain_graph=*/true, /*create_graph=*/false,
+                               /*allow_unused=*/true);
 }
 
 TEST(ThreadsAndDerivatives, VariantsAreMadeWhileOthersRun) {
@@ -43,13 +44,15 @@ TEST(ThreadsAndDerivatives, VariantsOfOneCall) {
   Compiled fast(two_outputs, {});
   Tensors in = {leaf({3}), leaf({3}), leaf({3})}, got = fast(in), want = two_outputs(in);
   std::atomic<int> wrong = 0;
-  on_all_threads([&](int t) { wrong += !same_all(gradients_of_kind(t, in, got), gradients_of_kind(t, in, want)); });
+  on_all_threads(
+      [&](int t) { wrong += !same_all(gradients_of_kind(t, in, got), gradients_of_kind(t, in, want)); });
   EXPECT_EQ(wrong, 0);
 }
 
 /// Differentiates a sum as often as `order` says.
 at::Tensor derivative(at::Tensor y, const at::Tensor& x, int order) {
-  for (int n = 1; n <= order; ++n) y = torch::autograd::grad({y.sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/n < order)[0];
+  for (int n = 1; n <= order; ++n)
+    y = torch::autograd::grad({y.sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/n < order)[0];
   return y;
 }
 
@@ -61,7 +64,8 @@ TEST(ThreadsAndDerivatives, EveryOrderAtOnce) {
     for (int i = 0; i < 3; ++i) {
       at::Tensor x = torch::randn({4}, at::kDouble).requires_grad_();
       const int order = 1 + (t + i) % 3;
-      wrong += !at::allclose(derivative(fast({x})[0], x, order), derivative(fn({x})[0], x, order), 1e-10, 1e-12);
+      wrong +=
+          !at::allclose(derivative(fast({x})[0], x, order), derivative(fn({x})[0], x, order), 1e-10, 1e-12);
     }
   });
   EXPECT_EQ(wrong, 0);
@@ -70,7 +74,7 @@ TEST(ThreadsAndDerivatives, EveryOrderAtOnce) {
 /// A place where threads leave a graph for another thread.
 struct Shelf {
   std::mutex mutex;
-  std::vector<std::pair<at::Tensor, at::Tensor>> graphs;   ///< input and output
+  std::vector<std::pair<at::Tensor, at::Tensor>> graphs;  ///< input and output
 
   void put(at::Tensor x, at::Tensor y) {
     std::lock_guard lock(mutex);
@@ -86,7 +90,9 @@ struct Shelf {
 };
 
 /// Every other thread makes graphs with `put_one(shelf)`; the rest take them and ask `is_right(x, y)`.
-void make_here_and_differentiate_there(int rounds, const std::function<void(Shelf&)>& put_one, const std::function<bool(const at::Tensor&, const at::Tensor&)>& is_right) {
+void make_here_and_differentiate_there(
+    int rounds, const std::function<void(Shelf&)>& put_one,
+    const std::function<bool(const at::Tensor&, const at::Tensor&)>& is_right) {
   Shelf shelf;
   std::atomic<int> wrong = 0, done = 0;
   on_all_threads([&](int t) {
@@ -114,7 +120,8 @@ TEST(ThreadsAndDerivatives, GraphsOfOneThreadAreDifferentiatedByAnother) {
     shelf.put(x, fast({x, x})[0]);
   };
   make_here_and_differentiate_there(6, put_one, [](const at::Tensor& x, const at::Tensor& y) {
-    return same_all(torch::autograd::grad({y.sum()}, {x}), torch::autograd::grad({wave({x, x})[0].sum()}, {x}));
+    return same_all(torch::autograd::grad({y.sum()}, {x}),
+                    torch::autograd::grad({wave({x, x})[0].sum()}, {x}));
   });
 }
 
@@ -140,7 +147,8 @@ TEST(ThreadsAndDerivatives, GradientsGatherInOneParameter) {
   on_all_threads([&](int t) {
     for (int i = 0; i < rounds; ++i) fast({torch::full(3, double(t + 1))})[0].sum().backward();
   });
-  EXPECT_TRUE(same_values(weight.grad(), torch::full(3, double(rounds * thread_count * (thread_count + 1) / 2))));
+  EXPECT_TRUE(
+      same_values(weight.grad(), torch::full(3, double(rounds * thread_count * (thread_count + 1) / 2))));
 }
 
 }  // namespace

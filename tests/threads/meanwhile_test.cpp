@@ -15,7 +15,8 @@ using test::same_values;
 using test::thread_count;
 using test::wave;
 
-/// Thread 0 does `meanwhile` again and again; the others call, differentiate and differentiate twice, on several signatures.
+/// Thread 0 does `meanwhile` again and again; the others call, differentiate and differentiate twice, on
+/// several signatures.
 int wrong_while(const Compiled& fast, const std::function<void(int)>& meanwhile, int rounds = 6) {
   std::atomic<int> wrong = 0, busy = thread_count - 1;
   on_all_threads([&](int t) {
@@ -30,26 +31,35 @@ int wrong_while(const Compiled& fast, const std::function<void(int)>& meanwhile,
     for (int i = 0; i < rounds; ++i) {
       wrong += !right(fast, wave, 1 + (t + i) % 3);
       at::Tensor x = leaf({2}), y = fast({x, x})[0];
-      at::Tensor first = torch::autograd::grad({y.sum()}, {x}, {}, true, true)[0], want = torch::autograd::grad({wave({x, x})[0].sum()}, {x}, {}, true, true)[0];
-      wrong += !at::allclose(torch::autograd::grad({first.sum()}, {x})[0], torch::autograd::grad({want.sum()}, {x})[0], 1e-4, 1e-5);
+      at::Tensor first = torch::autograd::grad({y.sum()}, {x}, {}, true, true)[0],
+                 want = torch::autograd::grad({wave({x, x})[0].sum()}, {x}, {}, true, true)[0];
+      wrong += !at::allclose(torch::autograd::grad({first.sum()}, {x})[0],
+                             torch::autograd::grad({want.sum()}, {x})[0], 1e-4, 1e-5);
     }
   });
   return wrong;
 }
 
 TEST(Meanwhile, Reset) {
-  EXPECT_EQ(wrong_while(Compiled(wave, {}), [](int) { reset(); std::this_thread::yield(); }), 0);
+  EXPECT_EQ(wrong_while(Compiled(wave, {}),
+                        [](int) {
+                          reset();
+                          std::this_thread::yield();
+                        }),
+            0);
 }
 
 TEST(Meanwhile, Explain) {
   Compiled fast(wave, {});
   std::atomic<int> other_keys = 0;
   const std::string key = Compiled(wave, {}).explain({leaf({3}), leaf({3})}).key;
-  EXPECT_EQ(wrong_while(fast, [&](int) {
-    Explanation e = fast.explain({leaf({3}), leaf({3})});
-    test::verify(e);
-    other_keys += e.key != key;
-  }), 0);
+  EXPECT_EQ(wrong_while(fast,
+                        [&](int) {
+                          Explanation e = fast.explain({leaf({3}), leaf({3})});
+                          test::verify(e);
+                          other_keys += e.key != key;
+                        }),
+            0);
   EXPECT_EQ(other_keys, 0);
 }
 
@@ -60,7 +70,8 @@ TEST(Meanwhile, Counters) {
 TEST(Meanwhile, EvictionOfAllButOne) {
   testing::internal::CaptureStderr();
   const uint64_t evicted = test::counter("signature_evicted");
-  const int wrong = wrong_while(Compiled(wave, {.max_signatures = 1}), [](int) { std::this_thread::yield(); });
+  const int wrong =
+      wrong_while(Compiled(wave, {.max_signatures = 1}), [](int) { std::this_thread::yield(); });
   testing::internal::GetCapturedStderr();
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(test::counter("signature_evicted"), evicted);
@@ -68,7 +79,12 @@ TEST(Meanwhile, EvictionOfAllButOne) {
 
 TEST(Meanwhile, CopiesComeAndGo) {
   Compiled fast(wave, {});
-  EXPECT_EQ(wrong_while(fast, [&](int) { Compiled copy = fast; copy({leaf({2}), leaf({2})}); }), 0);
+  EXPECT_EQ(wrong_while(fast,
+                        [&](int) {
+                          Compiled copy = fast;
+                          copy({leaf({2}), leaf({2})});
+                        }),
+            0);
 }
 
 TEST(Meanwhile, EveryAssumptionIsChecked) {
@@ -76,7 +92,8 @@ TEST(Meanwhile, EveryAssumptionIsChecked) {
   EXPECT_EQ(wrong_while(fast, [&](int) { fast({leaf({3}), leaf({3})}); }, 3), 0);
 }
 
-/// One variant of a backward is being compiled and does not come to an end; what is compiled already runs all the same.
+/// One variant of a backward is being compiled and does not come to an end; what is compiled already runs all
+/// the same.
 TEST(Meanwhile, OneBackwardCompilesAnotherRuns) {
   std::atomic<int> compiles = 0;
   std::promise<void> started, go_on;
@@ -88,7 +105,8 @@ TEST(Meanwhile, OneBackwardCompilesAnotherRuns) {
     }
     return find_backend("eager")->compile(graph, context);
   });
-  const Compiled fast([](const Tensors& in) { return Tensors{in[0].sin(), in[0].cos()}; }, {.watched_calls = false, .bw_compiler = slow_second});
+  const Compiled fast([](const Tensors& in) { return Tensors{in[0].sin(), in[0].cos()}; },
+                      {.watched_calls = false, .bw_compiler = slow_second});
   at::Tensor x = leaf({3}), y = leaf({3});
   auto of_first = [&](const at::Tensor& at) { return torch::autograd::grad({fast({at})[0].sum()}, {at})[0]; };
   of_first(x);
@@ -107,7 +125,9 @@ TEST(Meanwhile, OneBackwardCompilesAnotherRuns) {
 struct Renamed : Backend {
   std::string name() const override { return "tandem_threads"; }
   std::string version() const override { return "1"; }
-  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override { return find_backend("eager")->compile(graph, context); }
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
+    return find_backend("eager")->compile(graph, context);
+  }
 };
 
 /// Registered passes stay, so each of these registers one and only one.
@@ -121,10 +141,17 @@ TEST(Meanwhile, Registrations) {
       if (t == 0) {
         register_backend(std::make_shared<Renamed>());
         backends();
-        register_partitioner("tandem_threads", Partitioner([](const Joint& joint, const PartitionContext& context) { return partition_default(joint, context); }));
-        register_decomposition("aten::_foobar", Decomposition([](Graph&, const Node&) { return std::vector<Value>(); }));
+        register_partitioner("tandem_threads",
+                             Partitioner([](const Joint& joint, const PartitionContext& context) {
+                               return partition_default(joint, context);
+                             }));
+        register_decomposition("aten::_foobar",
+                               Decomposition([](Graph&, const Node&) { return std::vector<Value>(); }));
         if (!once.exchange(true))
-          register_pass(Stage::Joint, Pass([passed](Graph graph) { ++*passed; return graph; }));
+          register_pass(Stage::Joint, Pass([passed](Graph graph) {
+                          ++*passed;
+                          return graph;
+                        }));
       } else {
         wrong += !right(Compiled(wave, {.backend = "tandem_threads"}), wave, t);
       }
@@ -145,7 +172,9 @@ TEST(Meanwhile, AModuleIsTrainedAndEvaluated) {
       at::Tensor x = torch::randn({2 + t % 3, 3});
       at::Tensor got = fast(x), want = model->forward(x);
       wrong += !same_values(got, want);
-      if (t % 2) wrong += !test::same_all(torch::autograd::grad({got.sum()}, model->parameters()), torch::autograd::grad({want.sum()}, model->parameters()));
+      if (t % 2)
+        wrong += !test::same_all(torch::autograd::grad({got.sum()}, model->parameters()),
+                                 torch::autograd::grad({want.sum()}, model->parameters()));
     }
   });
   EXPECT_EQ(wrong, 0);
@@ -157,7 +186,8 @@ TEST(Meanwhile, TypedFunctionsGetOtherNumbers) {
   on_all_threads([&](int t) {
     for (int i = 0; i < 5; ++i) {
       at::Tensor x = leaf({3});
-      wrong += !same_values(torch::autograd::grad({fast(x, 1 + (t + i) % 4, 0.5).sum()}, {x})[0], torch::autograd::grad({(x.pow(1 + (t + i) % 4) * 0.5).sum()}, {x})[0]);
+      wrong += !same_values(torch::autograd::grad({fast(x, 1 + (t + i) % 4, 0.5).sum()}, {x})[0],
+                            torch::autograd::grad({(x.pow(1 + (t + i) % 4) * 0.5).sum()}, {x})[0]);
     }
   });
   EXPECT_EQ(wrong, 0);

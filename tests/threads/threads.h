@@ -44,7 +44,8 @@ inline bool same_all(const Tensors& got, const Tensors& want) {
 inline bool right(const Callable& fast, const Callable& fn, int64_t size) {
   at::Tensor a = leaf({size}), b = leaf({size});
   at::Tensor got = fast({a, b})[0], want = fn({a, b})[0];
-  return same_values(got, want) && same_all(torch::autograd::grad({got.sum()}, {a, b}), torch::autograd::grad({want.sum()}, {a, b}));
+  return same_values(got, want) &&
+         same_all(torch::autograd::grad({got.sum()}, {a, b}), torch::autograd::grad({want.sum()}, {a, b}));
 }
 
 }  // namespace tandem::test

@@ -46,10 +46,12 @@ TEST(CustomCaptures, AppliedToWhatTheProgramCaptured) {
     for (bool computed : {false, true})
       expect_alike([&](bool compiled) {
         const at::Tensor x = counted({1, 2, 3}), leaf = counted({2, 3, 5}), w = computed ? leaf * 2 : leaf;
-        const Callable fn = compiled_or_not(compiled, [&](const Tensors& in) { return Tensors{program(in[0], w)}; });
+        const Callable fn =
+            compiled_or_not(compiled, [&](const Tensors& in) { return Tensors{program(in[0], w)}; });
         Tensors seen;
         for (int call = 0; call < 2; ++call) {
-          Tensors next = torch::autograd::grad({fn({x})[0].sum()}, {x, leaf}, {}, true, /*create_graph=*/true);
+          Tensors next =
+              torch::autograd::grad({fn({x})[0].sum()}, {x, leaf}, {}, true, /*create_graph=*/true);
           seen.insert(seen.end(), next.begin(), next.end());
           next = torch::autograd::grad({next[0].sum() + next[1].square().sum()}, {x, leaf}, {}, true);
           seen.insert(seen.end(), next.begin(), next.end());
@@ -90,12 +92,15 @@ struct ReturnsACapture : Function<ReturnsACapture> {
 
 struct ReturnsNumbers : Function<ReturnsNumbers> {
   static at::Tensor forward(AutogradContext*, at::Tensor x) { return x * 2; }
-  static variable_list backward(AutogradContext*, variable_list) { return {at::tensor({1., 2., 3.}, at::kDouble)}; }
+  static variable_list backward(AutogradContext*, variable_list) {
+    return {at::tensor({1., 2., 3.}, at::kDouble)};
+  }
 };
 
 TEST(CustomCaptures, BackwardsThatReturnWhatNoOperatorMade) {
   given_gradient() = torch::tensor({7., 8., 9.}, at::kDouble);
-  for (const auto& apply : {+[](const at::Tensor& x) { return ReturnsACapture::apply(x); }, +[](const at::Tensor& x) { return ReturnsNumbers::apply(x); }})
+  for (const auto& apply : {+[](const at::Tensor& x) { return ReturnsACapture::apply(x); },
+                            +[](const at::Tensor& x) { return ReturnsNumbers::apply(x); }})
     expect_alike([&](bool compiled) {
       const Callable fn = compiled_or_not(compiled, [&](const Tensors& in) { return Tensors{apply(in[0])}; });
       Tensors seen;
@@ -129,7 +134,8 @@ struct Rematerialised : Function<Rematerialised> {
 TEST(CustomCaptures, ABackwardInsideABackwardReachesACapture) {
   expect_alike([](bool compiled) {
     weight() = counted({2, 3, 5});
-    const Callable fn = compiled_or_not(compiled, [](const Tensors& in) { return Tensors{Rematerialised::apply(in[0].exp()) * in[0]}; });
+    const Callable fn = compiled_or_not(
+        compiled, [](const Tensors& in) { return Tensors{Rematerialised::apply(in[0].exp()) * in[0]}; });
     const at::Tensor x = counted({1, 2, 3});
     for (int call = 0; call < 2; ++call) fn({x})[0].sum().backward();
     return Tensors{x.grad(), weight().grad()};
@@ -147,7 +153,8 @@ struct CountsInBackward : Function<CountsInBackward> {
 TEST(CustomCaptures, ABackwardWritesACapture) {
   expect_alike([](bool compiled) {
     weight() = torch::zeros({3}, at::kDouble);
-    const Callable fn = compiled_or_not(compiled, [](const Tensors& in) { return Tensors{CountsInBackward::apply(in[0])}; });
+    const Callable fn =
+        compiled_or_not(compiled, [](const Tensors& in) { return Tensors{CountsInBackward::apply(in[0])}; });
     const at::Tensor x = counted({1, 2, 3});
     for (int call = 0; call < 2; ++call) fn({x})[0].sum().backward();
     return Tensors{x.grad(), weight()};
@@ -169,7 +176,8 @@ TEST(CustomCaptures, OnlyASecondDerivativeLeadsToOne) {
   at::Tensor scale = test::leaf({2});
   Compiled fast([&](const Tensors& in) { return Tensors{ScaledGradient::apply(in[0], &scale)}; }, {});
   const at::Tensor x = test::leaf({2});
-  const at::Tensor first = torch::autograd::grad({fast({x})[0].sum()}, {x}, {}, true, /*create_graph=*/true)[0];
+  const at::Tensor first =
+      torch::autograd::grad({fast({x})[0].sum()}, {x}, {}, true, /*create_graph=*/true)[0];
   EXPECT_TRUE(at::equal(first, scale));
   EXPECT_TRUE(at::equal(torch::autograd::grad({first.sum()}, {scale})[0], at::ones({2})));
 }
@@ -177,7 +185,11 @@ TEST(CustomCaptures, OnlyASecondDerivativeLeadsToOne) {
 TEST(CustomCaptures, AGradientThatTheProgramSets) {
   expect_alike([](bool compiled) {
     const at::Tensor w = counted({2, 3});
-    const Callable fn = compiled_or_not(compiled, [&](const Tensors& in) { at::Tensor y = in[0] * w; w.mutable_grad() = y.detach(); return Tensors{y}; });
+    const Callable fn = compiled_or_not(compiled, [&](const Tensors& in) {
+      at::Tensor y = in[0] * w;
+      w.mutable_grad() = y.detach();
+      return Tensors{y};
+    });
     const at::Tensor x = counted({1, 2});
     for (int call = 0; call < 2; ++call) fn({x * (call + 1)});
     return Tensors{w.grad()};

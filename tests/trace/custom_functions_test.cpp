@@ -27,7 +27,8 @@ struct ScaledExp : Function<ScaledExp> {
 };
 
 TEST(CustomFunctions, SaveInputsOutputsAndNumbers) {
-  compare_both([](const Tensors& in) { return Tensors{ScaledExp::apply(in[0].sin(), 2.5)}; }, [](bool rg) { return leaves({{3}}, {rg}); });
+  compare_both([](const Tensors& in) { return Tensors{ScaledExp::apply(in[0].sin(), 2.5)}; },
+               [](bool rg) { return leaves({{3}}, {rg}); });
 }
 
 struct CloneAddOne : Function<CloneAddOne> {
@@ -36,7 +37,9 @@ struct CloneAddOne : Function<CloneAddOne> {
 };
 
 TEST(CustomFunctions, A14_OnAnInputWithoutGradient) {
-  compare_both([](const Tensors& in) { return Tensors{CloneAddOne::apply(in[0]), CloneAddOne::apply(in[0] * 2)}; }, [](bool rg) { return leaves({{3}}, {rg}); });
+  compare_both(
+      [](const Tensors& in) { return Tensors{CloneAddOne::apply(in[0]), CloneAddOne::apply(in[0] * 2)}; },
+      [](bool rg) { return leaves({{3}}, {rg}); });
 }
 
 struct HalfGradient : Function<HalfGradient> {
@@ -46,10 +49,13 @@ struct HalfGradient : Function<HalfGradient> {
 
 TEST(CustomFunctions, D19_ReturnTheirInputWithAGradientOfTheirOwn) {
   auto make = [](bool rg) { return leaves({{3}}, {rg}); };
-  compare_both([](const Tensors& in) { return Tensors{HalfGradient::apply(in[0])}; }, make, {.write_outputs = false, .same_bases = false});
+  compare_both([](const Tensors& in) { return Tensors{HalfGradient::apply(in[0])}; }, make,
+               {.write_outputs = false, .same_bases = false});
   compare_both([](const Tensors& in) { return Tensors{HalfGradient::apply(in[0]) * 2}; }, make);
-  compare_both([](const Tensors& in) { return Tensors{HalfGradient::apply(in[0] * 3)}; }, make, {.write_outputs = false, .same_bases = false});
-  compare_both([](const Tensors& in) { return Tensors{HalfGradient::apply(in[0]).sin(), in[0] * 2}; }, [](bool rg) { return non_leaves({{3}}, {rg}); });
+  compare_both([](const Tensors& in) { return Tensors{HalfGradient::apply(in[0] * 3)}; }, make,
+               {.write_outputs = false, .same_bases = false});
+  compare_both([](const Tensors& in) { return Tensors{HalfGradient::apply(in[0]).sin(), in[0] * 2}; },
+               [](bool rg) { return non_leaves({{3}}, {rg}); });
 }
 
 at::Tensor& captured() {
@@ -59,7 +65,9 @@ at::Tensor& captured() {
 
 struct ReadsACapture : Function<ReadsACapture> {
   static at::Tensor forward(AutogradContext*, at::Tensor x) { return x.sin(); }
-  static variable_list backward(AutogradContext*, variable_list gradients) { return {gradients[0] * captured()}; }
+  static variable_list backward(AutogradContext*, variable_list gradients) {
+    return {gradients[0] * captured()};
+  }
 };
 
 TEST(CustomFunctions, WhoseBackwardReadsACapturedTensor) {
@@ -90,10 +98,12 @@ struct TwoOutputs : Function<TwoOutputs> {
 };
 
 TEST(CustomFunctions, WithSeveralOutputsOfWhichSomeHaveNoGradient) {
-  compare([](const Tensors& in) {
-    variable_list out = TwoOutputs::apply(in[0], in[1]);
-    return Tensors{out[0], out[1], out[2]};
-  }, leaves({{3}, {3}}, {true, true}));
+  compare(
+      [](const Tensors& in) {
+        variable_list out = TwoOutputs::apply(in[0], in[1]);
+        return Tensors{out[0], out[1], out[2]};
+      },
+      leaves({{3}, {3}}, {true, true}));
 }
 
 struct WritesItsInput : Function<WritesItsInput> {
@@ -106,12 +116,15 @@ struct WritesItsInput : Function<WritesItsInput> {
 };
 
 TEST(CustomFunctions, ThatWriteTheirInput) {
-  compare([](const Tensors& in) {
-    at::Tensor y = in[0] + 1;
-    WritesItsInput::apply(y);
-    return Tensors{y.sin()};
-  }, leaves({{3}}, {true}));
-  compare([](const Tensors& in) { return Tensors{WritesItsInput::apply(in[0]) + 1}; }, non_leaves({{3}}, {true}), {.compiled = false});
+  compare(
+      [](const Tensors& in) {
+        at::Tensor y = in[0] + 1;
+        WritesItsInput::apply(y);
+        return Tensors{y.sin()};
+      },
+      leaves({{3}}, {true}));
+  compare([](const Tensors& in) { return Tensors{WritesItsInput::apply(in[0]) + 1}; },
+          non_leaves({{3}}, {true}), {.compiled = false});
 }
 
 struct StraightThrough : Function<StraightThrough> {
@@ -120,7 +133,8 @@ struct StraightThrough : Function<StraightThrough> {
 };
 
 TEST(CustomFunctions, AStraightThroughEstimator) {
-  compare([](const Tensors& in) { return Tensors{StraightThrough::apply(in[0] * 4) * in[0]}; }, leaves({{5}}, {true}));
+  compare([](const Tensors& in) { return Tensors{StraightThrough::apply(in[0] * 4) * in[0]}; },
+          leaves({{5}}, {true}));
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ TEST_F(LocationWithLibdw, SkipsTheStandardLibraryBetween) {
   EXPECT_TRUE(where.ends_with("tests/trace/location_test.cpp:" + std::to_string(line))) << where;
 }
 
-// What headers inline into the user's function must not hide it. With minimal debug information the line found is the user's nearest one before the call.
+// What headers inline into the user's function must not hide it. With minimal debug information the line
+// found is the user's nearest one before the call.
 TEST_F(LocationWithLibdw, FindsTheUsersFunctionAroundAnInlinedCall) {
   int first = __LINE__;
   std::string where = std::invoke(&tandem::user_location);
@@ -69,7 +70,8 @@ TEST(Location, IsCheapAfterTheFirstTime) {
   asked_here(line);
   auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) asked_here(line);
-  double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / 100;
+  double milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count() / 100;
   EXPECT_LT(milliseconds, 2.0);
 }
 

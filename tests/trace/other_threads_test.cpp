@@ -23,11 +23,14 @@ TEST(OtherThreads, TheProgramRunsAsItIs) {
   };
   for (const auto& [name, compute] : programs) {
     SCOPED_TRACE(name);
-    auto function = [compute = compute](const Tensors& in) { return Tensors{in_a_thread(in[0], compute) + 1}; };
+    auto function = [compute = compute](const Tensors& in) {
+      return Tensors{in_a_thread(in[0], compute) + 1};
+    };
     Compiled fast(function, {});
     const at::Tensor x = torch::ones({3}).requires_grad_();
     for (int call = 0; call < 2; ++call) EXPECT_TRUE(at::equal(fast({x})[0], function({x})[0]));
-    EXPECT_TRUE(test::contains(fast.explain({x}).eager_reason, "threads of its own")) << fast.explain({x}).eager_reason;
+    EXPECT_TRUE(test::contains(fast.explain({x}).eager_reason, "threads of its own"))
+        << fast.explain({x}).eager_reason;
   }
 }
 

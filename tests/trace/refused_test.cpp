@@ -1,4 +1,5 @@
-// What a trace cannot hold: data-dependent operators are refused by name and place, other kinds of tensors run as they are.
+// What a trace cannot hold: data-dependent operators are refused by name and place, other kinds of tensors
+// run as they are.
 #include "runtime/compare.h"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -17,7 +18,10 @@ struct Refused {
   int line;
 };
 
-#define REFUSED(op, ...) Refused{op, [](const Tensors& in) { return Tensors{__VA_ARGS__}; }, __LINE__}
+#define REFUSED(op, ...)                                                 \
+  Refused {                                                              \
+    op, [](const Tensors& in) { return Tensors{__VA_ARGS__}; }, __LINE__ \
+  }
 
 TEST(DataDependent, OperatorsAreRefusedWithTheirNameAndPlace) {
   const std::vector<Refused> all = {
@@ -31,10 +35,12 @@ TEST(DataDependent, OperatorsAreRefusedWithTheirNameAndPlace) {
       REFUSED("item", in[0].slice(0, 0, in[0].argmax().item<int64_t>())),
   };
   for (const Refused& refused : all) {
-    std::string error = message<UnsupportedError>([&] { Compiled(refused.fn, {.must_compile = true})({leaf({4})}); });
+    std::string error =
+        message<UnsupportedError>([&] { Compiled(refused.fn, {.must_compile = true})({leaf({4})}); });
     EXPECT_TRUE(contains(error, refused.op)) << refused.op << ": " << error;
 #ifdef TANDEM_HAVE_LIBDW
-    EXPECT_TRUE(contains(error, "refused_test.cpp:" + std::to_string(refused.line))) << refused.op << ": " << error;
+    EXPECT_TRUE(contains(error, "refused_test.cpp:" + std::to_string(refused.line)))
+        << refused.op << ": " << error;
 #endif
   }
   for (const Refused& refused : all) {
@@ -70,7 +76,8 @@ void expect_eager(const Callable& fn, const Tensors& arguments, const std::strin
 TEST(OtherKinds, SparseArguments) {
   at::Tensor sparse = torch::eye(3).to_sparse();
   expect_eager([](const Tensors& in) { return Tensors{in[0].mm(in[1])}; }, {sparse, leaf({3, 3})}, "sparse");
-  expect_eager([](const Tensors& in) { return Tensors{in[0].to_dense() * in[1]}; }, {torch::eye(3).to_sparse_csr(), leaf({3, 3})}, "sparse");
+  expect_eager([](const Tensors& in) { return Tensors{in[0].to_dense() * in[1]}; },
+               {torch::eye(3).to_sparse_csr(), leaf({3, 3})}, "sparse");
 }
 
 TEST(OtherKinds, SparseCaptures) {
@@ -88,19 +95,23 @@ TEST(OtherKinds, SparseMadeInside) {
 
 TEST(OtherKinds, Quantised) {
   at::Tensor quantised = torch::quantize_per_tensor(torch::randn({3}), 0.1, 0, at::kQInt8);
-  expect_eager([](const Tensors& in) { return Tensors{in[0].dequantize() * in[1]}; }, {quantised, leaf({3})}, "quantised");
-  expect_eager([quantised](const Tensors& in) { return Tensors{quantised.dequantize() * in[0]}; }, {leaf({3})}, "quantised");
+  expect_eager([](const Tensors& in) { return Tensors{in[0].dequantize() * in[1]}; }, {quantised, leaf({3})},
+               "quantised");
+  expect_eager([quantised](const Tensors& in) { return Tensors{quantised.dequantize() * in[0]}; },
+               {leaf({3})}, "quantised");
 }
 
 TEST(OtherKinds, Nested) {
   at::Tensor nested = at::_nested_tensor_from_tensor_list({torch::ones(2), torch::ones(3)});
-  expect_eager([](const Tensors& in) { return Tensors{(in[0] * 2).to_padded_tensor(0.) + in[1]}; }, {nested, leaf({2, 3})}, "nested");
+  expect_eager([](const Tensors& in) { return Tensors{(in[0] * 2).to_padded_tensor(0.) + in[1]}; },
+               {nested, leaf({2, 3})}, "nested");
 }
 
 TEST(OtherKinds, Mkldnn) {
   if (!at::hasMKLDNN()) GTEST_SKIP() << "libtorch without mkldnn";
   at::Tensor mkldnn = torch::randn({3, 3}).to_mkldnn();
-  expect_eager([](const Tensors& in) { return Tensors{in[0].relu().to_dense() + in[1]}; }, {mkldnn, leaf({3, 3})}, "mkldnn");
+  expect_eager([](const Tensors& in) { return Tensors{in[0].relu().to_dense() + in[1]}; },
+               {mkldnn, leaf({3, 3})}, "mkldnn");
 }
 
 TEST(OtherKinds, ForwardModeDuals) {
@@ -131,14 +142,18 @@ TEST(OtherKinds, ComplexConjugatesAndNegatives) {
   Compiled fast(fn, {});
   for (const at::Tensor& view : {z + 0, (z + 0).conj(), (z + 0).conj().detach()}) {
     Tensors got = fast({view, z}), want = fn({view, z});
-    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_values(at::resolve_neg(at::resolve_conj(got[i])), at::resolve_neg(at::resolve_conj(want[i])))) << i;
-    EXPECT_TRUE(same_values(torch::autograd::grad({got[0].abs().sum()}, {z})[0], torch::autograd::grad({want[0].abs().sum()}, {z})[0]));
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(
+          same_values(at::resolve_neg(at::resolve_conj(got[i])), at::resolve_neg(at::resolve_conj(want[i]))))
+          << i;
+    EXPECT_TRUE(same_values(torch::autograd::grad({got[0].abs().sum()}, {z})[0],
+                            torch::autograd::grad({want[0].abs().sum()}, {z})[0]));
   }
 }
 
 TEST(OtherKinds, EmptyAndZeroDimensional) {
-  test::compare([](const Tensors& in) { return Tensors{in[0].sum() + in[1], in[0].exp(), in[0].t()}; }, test::leaves({{0, 3}, {}}, {true, true}),
-                {.compiled = false, .write_outputs = false});
+  test::compare([](const Tensors& in) { return Tensors{in[0].sum() + in[1], in[0].exp(), in[0].t()}; },
+                test::leaves({{0, 3}, {}}, {true, true}), {.compiled = false, .write_outputs = false});
 }
 
 }  // namespace

@@ -26,26 +26,129 @@ c10::IValue optional_tensors(std::vector<std::optional<at::Tensor>> values) {
 std::vector<Sample> pointwise() {
   std::vector<Sample> samples;
   // One tensor in, one out.
-  for (const char* op : {"abs", "relu", "hardtanh", "hardswish", "logit", "angle", "isnan", "isinf", "logical_not", "nan_to_num", "celu", "deg2rad", "rad2deg", "frexp.Tensor",
-                         "_standard_gamma", "poisson", "bernoulli", "log_sigmoid_forward", "_conj_physical", "neg", "exp", "tanh", "sigmoid", "gelu", "silu", "elu", "frac", "sign", "lgamma", "digamma", "mish",
-                         "softplus", "clamp", "logcumsumexp", "selu", "isposinf", "isfinite", "relu6", "hardsigmoid", "hardshrink", "softshrink", "erfinv", "i0", "square", "positive", "signbit"})
-    for (const at::Tensor& x : {floats({3, 4}), floats({2, 3, 4, 5}), floats({0, 3}), floats({}), floats({5}), indices({3, 4}), bools({3, 4}), complexes({3, 4})}) {
+  for (const char* op : {"abs",
+                         "relu",
+                         "hardtanh",
+                         "hardswish",
+                         "logit",
+                         "angle",
+                         "isnan",
+                         "isinf",
+                         "logical_not",
+                         "nan_to_num",
+                         "celu",
+                         "deg2rad",
+                         "rad2deg",
+                         "frexp.Tensor",
+                         "_standard_gamma",
+                         "poisson",
+                         "bernoulli",
+                         "log_sigmoid_forward",
+                         "_conj_physical",
+                         "neg",
+                         "exp",
+                         "tanh",
+                         "sigmoid",
+                         "gelu",
+                         "silu",
+                         "elu",
+                         "frac",
+                         "sign",
+                         "lgamma",
+                         "digamma",
+                         "mish",
+                         "softplus",
+                         "clamp",
+                         "logcumsumexp",
+                         "selu",
+                         "isposinf",
+                         "isfinite",
+                         "relu6",
+                         "hardsigmoid",
+                         "hardshrink",
+                         "softshrink",
+                         "erfinv",
+                         "i0",
+                         "square",
+                         "positive",
+                         "signbit"})
+    for (const at::Tensor& x : {floats({3, 4}), floats({2, 3, 4, 5}), floats({0, 3}), floats({}), floats({5}),
+                                indices({3, 4}), bools({3, 4}), complexes({3, 4})}) {
       std::vector<c10::IValue> arguments{x};
       if (std::string(op) == "clamp") arguments.insert(arguments.end(), {0.2, 0.5});
       if (std::string(op) == "logcumsumexp") arguments.emplace_back(-1);
       samples.push_back({std::string("aten::") + op, arguments});
     }
   // Two tensors that broadcast.
-  for (const char* op : {"floor_divide", "rsub.Tensor", "logical_and", "logical_or", "logical_xor", "fill.Tensor", "__lshift__.Tensor", "__rshift__.Tensor", "add.Tensor", "sub.Tensor", "mul.Tensor", "div.Tensor", "add_.Tensor", "mul_.Tensor", "tanh_backward", "sigmoid_backward", "gelu_backward", "silu_backward", "threshold_backward",
-                         "hardswish_backward", "ldexp.Tensor", "_add_relu.Tensor", "polar", "complex", "native_dropout_backward", "fmod.Tensor", "remainder.Tensor", "maximum", "heaviside",
-                         "hypot", "copysign.Tensor", "xlogy.Tensor", "_standard_gamma_grad", "pow.Tensor_Tensor", "eq.Tensor", "atan2", "nextafter", "binomial", "floor_divide_.Tensor", "rsub.Tensor",
-                         "true_divide.Tensor", "bitwise_and.Tensor", "_prelu_kernel", "_prelu_kernel_backward", "log_sigmoid_backward", "hardtanh_backward", "logit_backward", "huber_loss_backward"})
-    for (auto [a, b] : std::vector<std::pair<at::Tensor, at::Tensor>>{{floats({3, 4}), floats({3, 4})}, {floats({3, 4}), floats({4})}, {floats({3, 1}), floats({4})}, {floats({2, 3, 4, 5}), floats({1, 3, 1, 1})},
-                                                                  {floats({2, 3, 4, 5}), floats({2, 3, 4, 5})}, {floats({0, 3}), floats({3})}, {floats({}), floats({})}, {floats({3}), floats({})},
-                                                                  {floats({3, 4}), indices({3, 4}) + 1}, {indices({3, 4}) + 1, floats({3, 4})}, {indices({3, 4}), indices({3, 4}) + 1}, {floats({3, 4}), complexes({3, 4})}, {bools({3, 4}), floats({3, 4})}, {indices({3, 4}), indices({4}) + 1}, {bools({3, 4}), bools({4})}, {floats({2, 3, 4}), floats({4})}}) {
+  for (const char* op : {"floor_divide",
+                         "rsub.Tensor",
+                         "logical_and",
+                         "logical_or",
+                         "logical_xor",
+                         "fill.Tensor",
+                         "__lshift__.Tensor",
+                         "__rshift__.Tensor",
+                         "add.Tensor",
+                         "sub.Tensor",
+                         "mul.Tensor",
+                         "div.Tensor",
+                         "add_.Tensor",
+                         "mul_.Tensor",
+                         "tanh_backward",
+                         "sigmoid_backward",
+                         "gelu_backward",
+                         "silu_backward",
+                         "threshold_backward",
+                         "hardswish_backward",
+                         "ldexp.Tensor",
+                         "_add_relu.Tensor",
+                         "polar",
+                         "complex",
+                         "native_dropout_backward",
+                         "fmod.Tensor",
+                         "remainder.Tensor",
+                         "maximum",
+                         "heaviside",
+                         "hypot",
+                         "copysign.Tensor",
+                         "xlogy.Tensor",
+                         "_standard_gamma_grad",
+                         "pow.Tensor_Tensor",
+                         "eq.Tensor",
+                         "atan2",
+                         "nextafter",
+                         "binomial",
+                         "floor_divide_.Tensor",
+                         "rsub.Tensor",
+                         "true_divide.Tensor",
+                         "bitwise_and.Tensor",
+                         "_prelu_kernel",
+                         "_prelu_kernel_backward",
+                         "log_sigmoid_backward",
+                         "hardtanh_backward",
+                         "logit_backward",
+                         "huber_loss_backward"})
+    for (auto [a, b] :
+         std::vector<std::pair<at::Tensor, at::Tensor>>{{floats({3, 4}), floats({3, 4})},
+                                                        {floats({3, 4}), floats({4})},
+                                                        {floats({3, 1}), floats({4})},
+                                                        {floats({2, 3, 4, 5}), floats({1, 3, 1, 1})},
+                                                        {floats({2, 3, 4, 5}), floats({2, 3, 4, 5})},
+                                                        {floats({0, 3}), floats({3})},
+                                                        {floats({}), floats({})},
+                                                        {floats({3}), floats({})},
+                                                        {floats({3, 4}), indices({3, 4}) + 1},
+                                                        {indices({3, 4}) + 1, floats({3, 4})},
+                                                        {indices({3, 4}), indices({3, 4}) + 1},
+                                                        {floats({3, 4}), complexes({3, 4})},
+                                                        {bools({3, 4}), floats({3, 4})},
+                                                        {indices({3, 4}), indices({4}) + 1},
+                                                        {bools({3, 4}), bools({4})},
+                                                        {floats({2, 3, 4}), floats({4})}}) {
       std::string name = op;
       std::vector<c10::IValue> arguments{a, b};
-      if (name == "gelu_backward" && (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type())) continue;   // oneDNN takes them for alike and reads past the end
+      // oneDNN takes them for alike and reads past the end
+      if (name == "gelu_backward" && (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type())) continue;
       if (name == "threshold_backward") arguments.emplace_back(0.5);
       if (name == "native_dropout_backward") arguments = {a, b.to(at::kBool), 2.0};
       if (name == "_prelu_kernel_backward") arguments = {a, a, b};
@@ -54,18 +157,27 @@ std::vector<Sample> pointwise() {
       if (name == "huber_loss_backward") arguments = {a, b, a, int64_t(0), 1.0};
       samples.push_back({"aten::" + name, arguments});
     }
-  for (const char* op : {"add.Scalar", "sub.Scalar", "mul.Scalar", "div.Scalar", "rsub.Scalar", "floor_divide.Scalar", "fmod.Scalar", "remainder.Scalar", "fill.Scalar", "copysign.Scalar", "xlogy.Scalar_Other",
-                         "_add_relu.Scalar", "bitwise_and.Scalar", "__lshift__.Scalar", "__rshift__.Scalar", "pow.Tensor_Scalar", "eq.Scalar", "lt.Scalar"})
-    for (const at::Tensor& x : {floats({3, 4}), floats({2, 3, 4, 5}), floats({0, 3}), floats({}), indices({3, 4}), bools({3})})
-      for (const c10::IValue& number : {c10::IValue(2), c10::IValue(2.5)}) samples.push_back({std::string("aten::") + op, {x, number}});
+  for (const char* op :
+       {"add.Scalar", "sub.Scalar", "mul.Scalar", "div.Scalar", "rsub.Scalar", "floor_divide.Scalar",
+        "fmod.Scalar", "remainder.Scalar", "fill.Scalar", "copysign.Scalar", "xlogy.Scalar_Other",
+        "_add_relu.Scalar", "bitwise_and.Scalar", "__lshift__.Scalar", "__rshift__.Scalar",
+        "pow.Tensor_Scalar", "eq.Scalar", "lt.Scalar"})
+    for (const at::Tensor& x :
+         {floats({3, 4}), floats({2, 3, 4, 5}), floats({0, 3}), floats({}), indices({3, 4}), bools({3})})
+      for (const c10::IValue& number : {c10::IValue(2), c10::IValue(2.5)})
+        samples.push_back({std::string("aten::") + op, {x, number}});
   for (const char* op : {"remainder.Scalar_Tensor", "xlogy.Scalar_Self", "pow.Scalar"})
     for (const at::Tensor& x : {floats({3, 4}), floats({}), indices({3, 4}) + 1}) {
       samples.push_back({std::string("aten::") + op, {c10::IValue(2), x}});
       samples.push_back({std::string("aten::") + op, {c10::IValue(2.5), x}});
     }
-  for (auto [c, a, b] : std::vector<std::tuple<at::Tensor, at::Tensor, at::Tensor>>{{bools({3, 4}), floats({3, 4}), floats({3, 4})}, {bools({4}), floats({3, 1}), floats({})},
-                                                                                   {bools({2, 3, 4, 5}), floats({2, 3, 4, 5}), floats({3, 1, 1})}, {bools({3}), indices({3}), floats({3})},
-                                                                                   {bools({0, 3}), floats({3}), floats({})}, {bools({}), floats({}), floats({})}}) {
+  for (auto [c, a, b] : std::vector<std::tuple<at::Tensor, at::Tensor, at::Tensor>>{
+           {bools({3, 4}), floats({3, 4}), floats({3, 4})},
+           {bools({4}), floats({3, 1}), floats({})},
+           {bools({2, 3, 4, 5}), floats({2, 3, 4, 5}), floats({3, 1, 1})},
+           {bools({3}), indices({3}), floats({3})},
+           {bools({0, 3}), floats({3}), floats({})},
+           {bools({}), floats({}), floats({})}}) {
     samples.push_back({"aten::where.self", {c, a, b}});
     samples.push_back({"aten::masked_fill.Tensor", {a, c, floats({})}});
     samples.push_back({"aten::masked_fill.Scalar", {a, c, 0.5}});
@@ -90,8 +202,10 @@ std::vector<Sample> pointwise() {
     samples.push_back({"aten::rrelu_with_noise_backward", {x, x, x, 0.1, 0.3, true, false}});
     samples.push_back({"aten::polygamma", {2, x}});
   }
-  for (const char* op : {"relu_", "abs_", "hardtanh_", "hardswish_", "logit_", "celu_", "nan_to_num_", "logical_not_", "relu6_", "exp_", "zero_", "selu_"})
-    for (const at::Tensor& x : {floats({3, 4}), floats({}), floats({2, 3, 4, 5})}) samples.push_back({std::string("aten::") + op, {x}});
+  for (const char* op : {"relu_", "abs_", "hardtanh_", "hardswish_", "logit_", "celu_", "nan_to_num_",
+                         "logical_not_", "relu6_", "exp_", "zero_", "selu_"})
+    for (const at::Tensor& x : {floats({3, 4}), floats({}), floats({2, 3, 4, 5})})
+      samples.push_back({std::string("aten::") + op, {x}});
   samples.push_back({"aten::abs.out", {floats({3, 4}), floats({3, 4})}});
   samples.push_back({"aten::abs.out", {floats({3, 4}), floats({0})}});
   samples.push_back({"aten::where.self_out", {bools({3}), floats({3}), floats({3}), floats({3})}});
@@ -101,17 +215,22 @@ std::vector<Sample> pointwise() {
 
 std::vector<Sample> reductions() {
   std::vector<Sample> samples;
-  for (const at::Tensor& x : {floats({3, 4}), floats({2, 3, 4, 5}), floats({}), floats({5}), indices({3, 4}), floats({2, 0})}) {
-    for (const char* op : {"max", "min", "median", "nanmedian", "prod", "sum", "mean", "count_nonzero", "norm.Scalar", "_aminmax", "aminmax", "all", "any", "argmax", "nansum", "_is_all_true", "trace"})
+  for (const at::Tensor& x :
+       {floats({3, 4}), floats({2, 3, 4, 5}), floats({}), floats({5}), indices({3, 4}), floats({2, 0})}) {
+    for (const char* op :
+         {"max", "min", "median", "nanmedian", "prod", "sum", "mean", "count_nonzero", "norm.Scalar",
+          "_aminmax", "aminmax", "all", "any", "argmax", "nansum", "_is_all_true", "trace"})
       samples.push_back({std::string("aten::") + op, {x}});
-    for (const char* op : {"var.correction", "std.correction", "var_mean.correction", "std_mean.correction"}) {
+    for (const char* op :
+         {"var.correction", "std.correction", "var_mean.correction", "std_mean.correction"}) {
       samples.push_back({std::string("aten::") + op, {x}});
       samples.push_back({std::string("aten::") + op, {x, ints({-1}), 1, true}});
       samples.push_back({std::string("aten::") + op, {x, ints({0}), 0, false}});
       if (x.dim() > 2) samples.push_back({std::string("aten::") + op, {x, ints({0, 2}), none, false}});
     }
     for (bool keep : {false, true}) {
-      for (const char* op : {"max.dim", "min.dim", "median.dim", "nanmedian.dim", "mode", "cummax", "cummin", "_aminmax.dim"}) {
+      for (const char* op : {"max.dim", "min.dim", "median.dim", "nanmedian.dim", "mode", "cummax", "cummin",
+                             "_aminmax.dim"}) {
         std::vector<c10::IValue> arguments{x, -1, keep};
         if (std::string(op).starts_with("cum")) arguments.pop_back();
         samples.push_back({std::string("aten::") + op, arguments});

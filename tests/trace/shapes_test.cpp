@@ -20,15 +20,25 @@ using Family = std::vector<Sample> (*)();
 /// The same numbers in another layout or dtype.
 using Relayout = at::Tensor (*)(const at::Tensor&);
 
-at::Tensor transposed(const at::Tensor& t) { return t.dim() < 2 ? t : t.transpose(0, -1).contiguous().transpose(0, -1); }
-at::Tensor rotated(const at::Tensor& t) { return t.dim() < 3 ? t : t.movedim(-1, 0).contiguous().movedim(0, -1); }
-at::Tensor channels_last(const at::Tensor& t) {
-  return t.dim() == 4 ? t.contiguous(at::MemoryFormat::ChannelsLast) : t.dim() == 5 ? t.contiguous(at::MemoryFormat::ChannelsLast3d) : t;
+at::Tensor transposed(const at::Tensor& t) {
+  return t.dim() < 2 ? t : t.transpose(0, -1).contiguous().transpose(0, -1);
 }
-at::Tensor with_gaps(const at::Tensor& t) { return t.dim() < 1 ? t : at::repeat_interleave(t, 2, t.dim() - 1).slice(-1, 0, c10::nullopt, 2); }
+at::Tensor rotated(const at::Tensor& t) {
+  return t.dim() < 3 ? t : t.movedim(-1, 0).contiguous().movedim(0, -1);
+}
+at::Tensor channels_last(const at::Tensor& t) {
+  return t.dim() == 4   ? t.contiguous(at::MemoryFormat::ChannelsLast)
+         : t.dim() == 5 ? t.contiguous(at::MemoryFormat::ChannelsLast3d)
+                        : t;
+}
+at::Tensor with_gaps(const at::Tensor& t) {
+  return t.dim() < 1 ? t : at::repeat_interleave(t, 2, t.dim() - 1).slice(-1, 0, c10::nullopt, 2);
+}
 at::Tensor doubled(const at::Tensor& t) { return t.scalar_type() == at::kFloat ? t.to(at::kDouble) : t; }
 at::Tensor halved(const at::Tensor& t) { return t.scalar_type() == at::kFloat ? t.to(at::kBFloat16) : t; }
-at::Tensor expanded(const at::Tensor& t) { return t.dim() < 1 || t.size(0) == 0 || !t.is_floating_point() ? t : t.slice(0, 0, 1).expand(t.sizes()); }
+at::Tensor expanded(const at::Tensor& t) {
+  return t.dim() < 1 || t.size(0) == 0 || !t.is_floating_point() ? t : t.slice(0, 0, 1).expand(t.sizes());
+}
 at::Tensor all_alike(const at::Tensor& t) { return t.numel() == 0 ? t : t.flatten()[0].expand(t.sizes()); }
 at::Tensor unchanged(const at::Tensor& t) { return t; }
 
@@ -42,7 +52,8 @@ c10::IValue map_tensors(const c10::IValue& value, Map&& map) {
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> list;
-    for (const auto& t : value.toOptionalTensorVector()) list.push_back(t ? std::optional<at::Tensor>(map(*t)) : std::nullopt);
+    for (const auto& t : value.toOptionalTensorVector())
+      list.push_back(t ? std::optional<at::Tensor>(map(*t)) : std::nullopt);
     return list;
   }
   return value;
@@ -51,14 +62,19 @@ c10::IValue map_tensors(const c10::IValue& value, Map&& map) {
 Stack fill_defaults(const Sample& sample) {
   Stack stack(sample.arguments.begin(), sample.arguments.end());
   const auto& wanted = find_op(sample.op).schema().arguments();
-  for (size_t i = stack.size(); i < wanted.size(); ++i) stack.push_back(wanted[i].default_value().value_or(c10::IValue()));
+  for (size_t i = stack.size(); i < wanted.size(); ++i)
+    stack.push_back(wanted[i].default_value().value_or(c10::IValue()));
   return stack;
 }
 
 /// All arguments re-laid, and each tensor argument alone.
 void add_layouts(const Sample& sample, const Stack& stack, std::vector<Stack>& all) {
-  for (Relayout relayout : {unchanged, transposed, rotated, channels_last, with_gaps, doubled, halved, expanded}) {
-    if (sample.op.starts_with("aten::_fused_") && relayout != unchanged && relayout != doubled && relayout != halved) continue;   // these kernels take dense tensors for granted
+  for (Relayout relayout :
+       {unchanged, transposed, rotated, channels_last, with_gaps, doubled, halved, expanded}) {
+    // these kernels take dense tensors for granted
+    if (sample.op.starts_with("aten::_fused_") && relayout != unchanged && relayout != doubled &&
+        relayout != halved)
+      continue;
     Stack every;
     for (const c10::IValue& v : stack) every.push_back(map_tensors(v, relayout));
     all.push_back(every);
@@ -70,21 +86,26 @@ void add_layouts(const Sample& sample, const Stack& stack, std::vector<Stack>& a
       all.push_back(one);
     }
   }
-  // One argument that has every place alike says nothing of the order of dimensions: that is left to the others, unless a kernel copies it first.
+  // One argument that has every place alike says nothing of the order of dimensions: that is left to the
+  // others, unless a kernel copies it first.
   for (size_t i = 0; i < stack.size() && !sample.op.starts_with("aten::_fused_"); ++i) {
     if (!stack[i].isTensor() || !stack[i].toTensor().defined() || stack[i].toTensor().dim() < 2) continue;
     Stack one;
-    for (size_t j = 0; j < stack.size(); ++j) one.push_back(map_tensors(stack[j], j == i ? all_alike : transposed));
+    for (size_t j = 0; j < stack.size(); ++j)
+      one.push_back(map_tensors(stack[j], j == i ? all_alike : transposed));
     all.push_back(one);
   }
 }
 
-/// Families and operators whose kernels read beyond tensors that do not fit together; on a GPU an index that does not fit leaves the device unusable.
+/// Families and operators whose kernels read beyond tensors that do not fit together; on a GPU an index that
+/// does not fit leaves the device unusable.
 bool takes_sizes_for_granted(const Sample& sample, Family family, c10::Device device) {
-  return !device.is_cpu() || family == samples::layers || family == samples::losses || sample.op.starts_with("aten::_embedding_bag") || sample.op.starts_with("aten::segment_reduce");
+  return !device.is_cpu() || family == samples::layers || family == samples::losses ||
+         sample.op.starts_with("aten::_embedding_bag") || sample.op.starts_with("aten::segment_reduce");
 }
 
-/// In every layout, as it is and, where kernels check what they are given, with one or two dimensions of all its tensors made 1: what kernels make of strides hangs on them.
+/// In every layout, as it is and, where kernels check what they are given, with one or two dimensions of all
+/// its tensors made 1: what kernels make of strides hangs on them.
 std::vector<Stack> variants(const Sample& sample, Family family, c10::Device device) {
   const Stack stack = fill_defaults(sample);
   std::vector<Stack> all;
@@ -110,14 +131,19 @@ std::vector<Stack> variants(const Sample& sample, Family family, c10::Device dev
   return all;
 }
 
-std::string show(const at::Tensor& t) { return c10::str(t.scalar_type(), t.sizes(), " strides ", t.strides(), " offset ", t.storage_offset()); }
+std::string show(const at::Tensor& t) {
+  return c10::str(t.scalar_type(), t.sizes(), " strides ", t.strides(), " offset ", t.storage_offset());
+}
 
 std::string show(const Stack& stack) {
   std::string text;
   for (const c10::IValue& v : stack) {
-    if (v.isTensor()) text += v.toTensor().defined() ? show(v.toTensor()) : "undefined";
-    else if (v.isTensorList() || v.isOptionalTensorList()) text += "[tensors]";
-    else text += c10::str(v);
+    if (v.isTensor())
+      text += v.toTensor().defined() ? show(v.toTensor()) : "undefined";
+    else if (v.isTensorList() || v.isOptionalTensorList())
+      text += "[tensors]";
+    else
+      text += c10::str(v);
     text += ", ";
   }
   return text;
@@ -127,7 +153,8 @@ std::vector<at::Tensor> flatten(const Stack& stack) {
   std::vector<at::Tensor> all;
   for (const c10::IValue& v : stack) {
     if (v.isTensor()) all.push_back(v.toTensor());
-    if (v.isTensorList()) for (const at::Tensor& t : v.toTensorVector()) all.push_back(t);
+    if (v.isTensorList())
+      for (const at::Tensor& t : v.toTensorVector()) all.push_back(t);
   }
   return all;
 }
@@ -139,7 +166,10 @@ std::vector<std::pair<int, bool>> aliases(const Stack& arguments, const Stack& r
   for (const at::Tensor& r : flatten(results)) {
     std::pair<int, bool> alias{-1, false};
     for (size_t i = 0; i < inputs.size() && r.defined(); ++i)
-      if (inputs[i].defined() && r.storage().is_alias_of(inputs[i].storage())) { alias = {int(i), r.is_same(inputs[i])}; break; }
+      if (inputs[i].defined() && r.storage().is_alias_of(inputs[i].storage())) {
+        alias = {int(i), r.is_same(inputs[i])};
+        break;
+      }
     found.push_back(alias);
   }
   return found;
@@ -150,10 +180,13 @@ std::string differences(const Stack& real, const Stack& meta) {
   auto a = flatten(real), b = flatten(meta);
   if (a.size() != b.size()) return c10::str(a.size(), " tensors, inferred ", b.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].defined() != b[i].defined()) return c10::str("result ", i, (a[i].defined() ? " is" : " is not"), " defined");
+    if (a[i].defined() != b[i].defined())
+      return c10::str("result ", i, (a[i].defined() ? " is" : " is not"), " defined");
     if (!a[i].defined()) continue;
-    bool same = a[i].scalar_type() == b[i].scalar_type() && a[i].sizes() == b[i].sizes() && a[i].is_conj() == b[i].is_conj();
-    for (int64_t d = 0; same && a[i].numel() && d < a[i].dim(); ++d) same = a[i].size(d) < 2 || a[i].stride(d) == b[i].stride(d);
+    bool same = a[i].scalar_type() == b[i].scalar_type() && a[i].sizes() == b[i].sizes() &&
+                a[i].is_conj() == b[i].is_conj();
+    for (int64_t d = 0; same && a[i].numel() && d < a[i].dim(); ++d)
+      same = a[i].size(d) < 2 || a[i].stride(d) == b[i].stride(d);
     if (!same) return c10::str("result ", i, " is ", show(a[i]), ", inferred ", show(b[i]));
     if (!b[i].is_meta()) return c10::str("result ", i, " is no meta tensor");
   }
@@ -168,7 +201,8 @@ struct Tally {
 /// The call with its tensors on `device`; where there are none, it is told to make them there.
 Stack on(c10::Device device, const Sample& sample, const Stack& stack) {
   Stack moved;
-  for (const c10::IValue& v : stack) moved.push_back(map_tensors(v, [&](const at::Tensor& t) { return t.to(device); }));
+  for (const c10::IValue& v : stack)
+    moved.push_back(map_tensors(v, [&](const at::Tensor& t) { return t.to(device); }));
   auto where = find_op(sample.op).schema().argumentIndexWithName("device");
   if (where && flatten(stack).empty()) moved[*where] = device;
   return moved;
@@ -182,7 +216,8 @@ Stack metas_of(const Stack& stack) {
     metas.push_back(map_tensors(v, [&](const at::Tensor& t) {
       at::Tensor meta = make_meta(describe(t, t.device()));
       auto [shared, fresh] = storages.try_emplace(t.storage().unsafeGetStorageImpl(), meta.storage());
-      if (shared->second.nbytes() < meta.storage().nbytes()) shared->second.unsafeGetStorageImpl()->set_nbytes(meta.storage().nbytes());
+      if (shared->second.nbytes() < meta.storage().nbytes())
+        shared->second.unsafeGetStorageImpl()->set_nbytes(meta.storage().nbytes());
       if (!fresh) meta.unsafeGetTensorImpl()->set_storage_keep_dtype(shared->second);
       return meta;
     }));
@@ -197,7 +232,7 @@ void check(const Sample& sample, const Stack& given, c10::Device device, Tally& 
   try {
     op.callBoxed(real);
   } catch (const std::exception&) {
-    return;   // not a call that eager allows
+    return;  // not a call that eager allows
   }
   size_t fallbacks = fallback_operators().size();
   try {
@@ -207,7 +242,8 @@ void check(const Sample& sample, const Stack& given, c10::Device device, Tally& 
         EXPECT_EQ(devices[i], real[i].toTensor().device()) << sample.op;
       }
     std::string difference = differences(real, meta);
-    if (difference.empty() && aliases(real_arguments, real) != aliases(meta_arguments, meta)) difference = "results alias other arguments";
+    if (difference.empty() && aliases(real_arguments, real) != aliases(meta_arguments, meta))
+      difference = "results alias other arguments";
     EXPECT_TRUE(difference.empty()) << sample.op << "(" << show(given) << "): " << difference;
   } catch (const std::exception& error) {
     ADD_FAILURE() << sample.op << "(" << show(given) << "): " << std::string(error.what()).substr(0, 300);
@@ -217,7 +253,9 @@ void check(const Sample& sample, const Stack& given, c10::Device device, Tally& 
   ++tally.calls;
 }
 
-constexpr std::initializer_list<Family> families = {samples::pointwise, samples::reductions, samples::layers, samples::resampling, samples::indexing, samples::losses, samples::algebra, samples::others};
+constexpr std::initializer_list<Family> families = {samples::pointwise,  samples::reductions, samples::layers,
+                                                    samples::resampling, samples::indexing,   samples::losses,
+                                                    samples::algebra,    samples::others};
 
 Tally check_family(Family family, c10::Device device) {
   Tally tally;
@@ -226,8 +264,10 @@ Tally check_family(Family family, c10::Device device) {
       Stack placed;
       try {
         placed = on(device, sample, stack);
-      } catch (const std::exception& error) {   // a kernel read or wrote where it must not: nothing runs on the device after that
-        throw std::runtime_error("the kernel called before " + sample.op + "(" + show(stack) + ") left " + device.str() + " unusable: " + std::string(error.what()).substr(0, 200));
+        // a kernel read or wrote where it must not: nothing runs on the device after that
+      } catch (const std::exception& error) {
+        throw std::runtime_error("the kernel called before " + sample.op + "(" + show(stack) + ") left " +
+                                 device.str() + " unusable: " + std::string(error.what()).substr(0, 200));
       }
       check(sample, placed, device, tally);
     }
@@ -248,12 +288,15 @@ TEST(Shapes, AreThoseOfTheKernelsAndEveryRowHasASample) {
   for (Family family : families) checked.merge(check_family(family, c10::kCPU).checked);
   for (const rules::Row& row : rules::all()) {
     std::string name(row.name);
-    EXPECT_TRUE(checked.contains(name) || cuda.contains(name)) << name << " has a shape rule and no sample that the kernel accepts";
+    EXPECT_TRUE(checked.contains(name) || cuda.contains(name))
+        << name << " has a shape rule and no sample that the kernel accepts";
   }
 }
 
 TEST(Shapes, AreThoseOfTheCudaKernels) {
-  if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU; the rules for CUDA alone go unchecked: " << samples::cuda_only().size() << " samples";
+  if (!at::hasCUDA())
+    GTEST_SKIP() << "needs a GPU; the rules for CUDA alone go unchecked: " << samples::cuda_only().size()
+                 << " samples";
   c10::Device device(c10::kCUDA, 0);
   for (Family family : families) check_family(family, device);
   Tally tally;
@@ -263,17 +306,24 @@ TEST(Shapes, AreThoseOfTheCudaKernels) {
 
 /// The results of an operator on metas of these arguments.
 Stack infer(const std::string& op, Stack arguments) {
-  for (c10::IValue& v : arguments) v = map_tensors(v, [](const at::Tensor& t) { return make_meta(describe(t, c10::kCPU)); });
+  for (c10::IValue& v : arguments)
+    v = map_tensors(v, [](const at::Tensor& t) { return make_meta(describe(t, c10::kCPU)); });
   infer_shapes(find_op(op), c10::kCPU, arguments);
   return arguments;
 }
 
 TEST(Shapes, WrongArgumentsGiveTheErrorOfEager) {
   EXPECT_THROW(infer("aten::mm", {samples::floats({2, 3}), samples::floats({2, 3})}), c10::Error);
-  EXPECT_THROW(infer("aten::convolution", fill_defaults({"aten::convolution", {samples::floats({1, 2, 5, 5}), samples::floats({4, 3, 3, 3}), samples::none, samples::ints({1, 1}), samples::ints({0, 0}),
-                                                                              samples::ints({1, 1}), false, samples::ints({0, 0}), 1}})), c10::Error);
-  EXPECT_THROW(infer("aten::floor_divide_.Tensor", {samples::floats({3}), samples::floats({2, 3})}), c10::Error);
-  EXPECT_THROW(infer("aten::floor_divide_.Tensor", {samples::indices({3}), samples::floats({3})}), c10::Error);
+  EXPECT_THROW(
+      infer("aten::convolution", fill_defaults({"aten::convolution",
+                                                {samples::floats({1, 2, 5, 5}), samples::floats({4, 3, 3, 3}),
+                                                 samples::none, samples::ints({1, 1}), samples::ints({0, 0}),
+                                                 samples::ints({1, 1}), false, samples::ints({0, 0}), 1}})),
+      c10::Error);
+  EXPECT_THROW(infer("aten::floor_divide_.Tensor", {samples::floats({3}), samples::floats({2, 3})}),
+               c10::Error);
+  EXPECT_THROW(infer("aten::floor_divide_.Tensor", {samples::indices({3}), samples::floats({3})}),
+               c10::Error);
 }
 
 TEST(Shapes, AWrappedNumberPromotesAsInEager) {
@@ -322,7 +372,9 @@ TEST(StandIns, AreCountedByName) {
   EXPECT_TRUE(std::binary_search(names.begin(), names.end(), std::string("aten::histc")));
 }
 
-TensorMeta matrix(int64_t rows, int64_t columns, int32_t storage) { return {at::kFloat, c10::kCPU, {rows, columns}, {columns, 1}, 0, storage}; }
+TensorMeta matrix(int64_t rows, int64_t columns, int32_t storage) {
+  return {at::kFloat, c10::kCPU, {rows, columns}, {columns, 1}, 0, storage};
+}
 
 TEST(AppendCall, DescribesResultsAndFillsDefaults) {
   Graph graph;
@@ -344,7 +396,10 @@ TEST(AppendCall, AViewSharesItsArgumentsStorage) {
 TEST(AppendCall, AResultThatIsNotThereIsNone) {
   Graph graph;
   Value x = graph.add_input(matrix(3, 4, 0)), statistics = graph.add_input(matrix(3, 1, 1));
-  Node& node = append_call(graph, find_op("aten::native_layer_norm_backward"), {x, x, samples::ints({4}), statistics, statistics, Value{}, Value{}, samples::masks({true, false, false})}, Phase::Backward);
+  Node& node = append_call(graph, find_op("aten::native_layer_norm_backward"),
+                           {x, x, samples::ints({4}), statistics, statistics, Value{}, Value{},
+                            samples::masks({true, false, false})},
+                           Phase::Backward);
   EXPECT_TRUE(std::get<Value>(node.results[0]));
   EXPECT_FALSE(std::get<Value>(node.results[1]));
 }

@@ -17,23 +17,27 @@ using test::same_tensor;
 using test::same_values;
 
 TEST(TracedModes, RegionsWithoutGradients) {
-  compare_both([](const Tensors& in) {
-    at::Tensor scale;
-    {
-      torch::NoGradGuard no_grad;
-      scale = in[0].exp();
-    }
-    return Tensors{in[0] * scale, scale};
-  }, [](bool rg) { return leaves({{3}}, {rg}); });
+  compare_both(
+      [](const Tensors& in) {
+        at::Tensor scale;
+        {
+          torch::NoGradGuard no_grad;
+          scale = in[0].exp();
+        }
+        return Tensors{in[0] * scale, scale};
+      },
+      [](bool rg) { return leaves({{3}}, {rg}); });
 }
 
 TEST(TracedModes, GradientsEnabledInsideARegionWithout) {
-  compare_both([](const Tensors& in) {
-    torch::NoGradGuard no_grad;
-    at::Tensor quiet = in[0].exp();
-    torch::AutoGradMode enabled(true);
-    return Tensors{in[0] * quiet};
-  }, [](bool rg) { return leaves({{3}}, {rg}); });
+  compare_both(
+      [](const Tensors& in) {
+        torch::NoGradGuard no_grad;
+        at::Tensor quiet = in[0].exp();
+        torch::AutoGradMode enabled(true);
+        return Tensors{in[0] * quiet};
+      },
+      [](bool rg) { return leaves({{3}}, {rg}); });
 }
 
 TEST(TracedModes, TheProgramsOwnModeDoesNotLeak) {
@@ -46,7 +50,9 @@ TEST(TracedModes, TheProgramsOwnModeDoesNotLeak) {
 }
 
 TEST(TracedModes, InferenceMode) {
-  Callable fn = [](const Tensors& in) { return Tensors{in[0].mul_(2), in[0].view({-1}), in[0].sin() + in[1]}; };
+  Callable fn = [](const Tensors& in) {
+    return Tensors{in[0].mul_(2), in[0].view({-1}), in[0].sin() + in[1]};
+  };
   for (const char* backend : {"eager", "debug"}) {
     Compiled fast(fn, {.backend = backend});
     at::Tensor normal = leaf({2, 2}), a = torch::ones({2, 2}), b = torch::ones({2, 2});
@@ -92,7 +98,9 @@ TEST(TracedModes, AnInferenceTensorOutsideInferenceMode) {
 
 TEST(TracedModes, AutocastAround) {
   torch::nn::Linear model(4, 4);
-  Callable fn = [&](const Tensors& in) { return Tensors{torch::softmax(model(in[0]) + model(in[0]), 1), in[0].mm(in[0].t())}; };
+  Callable fn = [&](const Tensors& in) {
+    return Tensors{torch::softmax(model(in[0]) + model(in[0]), 1), in[0].mm(in[0].t())};
+  };
   for (const char* backend : {"eager", "debug"}) {
     Compiled fast(fn, {.backend = backend});
     at::Tensor x = leaf({4, 4});
@@ -103,7 +111,9 @@ TEST(TracedModes, AutocastAround) {
         if (cast) autocast.emplace(at::kBFloat16);
         out = f({x});
       }
-      Tensors all = torch::autograd::grad({out[0].to(at::kFloat).square().sum() + out[1].to(at::kFloat).sum()}, {x, model->weight, model->bias});
+      Tensors all =
+          torch::autograd::grad({out[0].to(at::kFloat).square().sum() + out[1].to(at::kFloat).sum()},
+                                {x, model->weight, model->bias});
       all.insert(all.end(), out.begin(), out.end());
       return all;
     };
@@ -115,45 +125,58 @@ TEST(TracedModes, AutocastAround) {
 }
 
 TEST(TracedModes, AutocastInside) {
-  compare([](const Tensors& in) {
-    at::Tensor half;
-    {
-      Autocast autocast(at::kBFloat16);
-      half = in[0].mm(in[1]);
-    }
-    return Tensors{half, half.to(at::kFloat).mm(in[1])};
-  }, leaves({{3, 3}, {3, 3}}, {true, true}));
+  compare(
+      [](const Tensors& in) {
+        at::Tensor half;
+        {
+          Autocast autocast(at::kBFloat16);
+          half = in[0].mm(in[1]);
+        }
+        return Tensors{half, half.to(at::kFloat).mm(in[1])};
+      },
+      leaves({{3, 3}, {3, 3}}, {true, true}));
   EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
 TEST(TracedModes, DefaultDtype) {
   torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
-  compare([](const Tensors& in) { return Tensors{torch::ones({3}) * in[0], torch::arange(3) / 2, in[0] * 1.5, torch::tensor({1.5, 2.5, 3.5}) + in[0]}; },
-          leaves({{3}}, {true}));
+  compare(
+      [](const Tensors& in) {
+        return Tensors{torch::ones({3}) * in[0], torch::arange(3) / 2, in[0] * 1.5,
+                       torch::tensor({1.5, 2.5, 3.5}) + in[0]};
+      },
+      leaves({{3}}, {true}));
   torch::set_default_dtype(caffe2::TypeMeta::Make<float>());
 }
 
 // ---- hooks
 
 TEST(TracedHooks, OnTensorsInside) {
-  compare([](const Tensors& in) {
-    at::Tensor y = in[0] * 2;
-    y.register_hook([](at::Tensor gradient) { return gradient.sin() * 3; });
-    return Tensors{y * in[1], y.exp()};
-  }, leaves({{3}, {3}}, {true, true}));
+  compare(
+      [](const Tensors& in) {
+        at::Tensor y = in[0] * 2;
+        y.register_hook([](at::Tensor gradient) { return gradient.sin() * 3; });
+        return Tensors{y * in[1], y.exp()};
+      },
+      leaves({{3}, {3}}, {true, true}));
 }
 
 TEST(TracedHooks, OnAnInputInside) {
-  compare([](const Tensors& in) {
-    in[0].register_hook([](at::Tensor gradient) { return gradient * 5; });
-    return Tensors{in[0] * in[0]};
-  }, non_leaves({{3}}, {true}), {.compiled = false, .write_outputs = false});
+  compare(
+      [](const Tensors& in) {
+        in[0].register_hook([](at::Tensor gradient) { return gradient * 5; });
+        return Tensors{in[0] * in[0]};
+      },
+      non_leaves({{3}}, {true}), {.compiled = false, .write_outputs = false});
 }
 
 TEST(TracedHooks, OnParametersOutside) {
   torch::nn::Linear model(2, 2);
   int calls = 0;
-  model->weight.register_hook([&](at::Tensor gradient) { ++calls; return gradient * 2; });
+  model->weight.register_hook([&](at::Tensor gradient) {
+    ++calls;
+    return gradient * 2;
+  });
   Compiled fast([&](const Tensors& in) { return Tensors{model(in[0])}; }, {});
   at::Tensor x = leaf({3, 2});
   fast({x})[0].sum().backward();
@@ -185,23 +208,28 @@ TEST(TracedHooks, ReadACapturedTensorWhenTheBackwardRuns) {
 // ---- gradients taken inside
 
 TEST(TracedGradients, OfAnIntermediate) {
-  compare([](const Tensors& in) {
-    at::Tensor x = in[0].detach().requires_grad_();
-    at::Tensor energy = (x * in[1]).sin().sum();
-    at::Tensor force = torch::autograd::grad({energy}, {x}, {}, true, true)[0];
-    return Tensors{energy, force};
-  }, leaves({{3}, {3}}, {true, true}));
+  compare(
+      [](const Tensors& in) {
+        at::Tensor x = in[0].detach().requires_grad_();
+        at::Tensor energy = (x * in[1]).sin().sum();
+        at::Tensor force = torch::autograd::grad({energy}, {x}, {}, true, true)[0];
+        return Tensors{energy, force};
+      },
+      leaves({{3}, {3}}, {true, true}));
 }
 
 TEST(TracedGradients, OfAnArgument) {
-  compare([](const Tensors& in) {
-    at::Tensor energy = in[0].exp().sum();
-    return Tensors{torch::autograd::grad({energy}, {in[0]}, {}, true, true)[0].square(), energy};
-  }, leaves({{3}}, {true}));
+  compare(
+      [](const Tensors& in) {
+        at::Tensor energy = in[0].exp().sum();
+        return Tensors{torch::autograd::grad({energy}, {in[0]}, {}, true, true)[0].square(), energy};
+      },
+      leaves({{3}}, {true}));
 }
 
 TEST(TracedGradients, ThatAreNotDifferentiatedAgain) {
-  compare([](const Tensors& in) { return Tensors{torch::autograd::grad({in[0].exp().sum()}, {in[0]})[0]}; }, leaves({{3}}, {true}));
+  compare([](const Tensors& in) { return Tensors{torch::autograd::grad({in[0].exp().sum()}, {in[0]})[0]}; },
+          leaves({{3}}, {true}));
 }
 
 TEST(TracedGradients, BackwardInsideIsAsInEagerOrRefused) {

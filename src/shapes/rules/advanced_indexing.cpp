@@ -9,9 +9,9 @@ using Indices = c10::SmallVector<at::Tensor, 4>;
 
 /// One way of indexing by tensors: which dimensions go, and what comes in their place.
 struct Indexing {
-  Dims dims;                          ///< indexed, in order
-  Indices indices;                    ///< one for each of them
-  std::vector<int64_t> broadcast;     ///< the sizes that all indices expand to
+  Dims dims;                       ///< indexed, in order
+  Indices indices;                 ///< one for each of them
+  std::vector<int64_t> broadcast;  ///< the sizes that all indices expand to
 };
 
 /// Nothing for masks, whose results have no size of their own, and for calls that libtorch refuses.
@@ -24,12 +24,14 @@ std::optional<Indexing> read(const ShapeCall& call) {
     if (given[d].isNone() || !given[d].toTensor().defined()) continue;
     const at::Tensor& index = given[d].toTensor();
     if (index.scalar_type() != at::kLong && index.scalar_type() != at::kInt) return std::nullopt;
-    found.broadcast = found.indices.empty() ? index.sizes().vec() : at::infer_size(found.broadcast, index.sizes());
+    found.broadcast =
+        found.indices.empty() ? index.sizes().vec() : at::infer_size(found.broadcast, index.sizes());
     found.dims.push_back(int64_t(d));
     found.indices.push_back(index);
   }
   bool nothing_asked = std::find(found.broadcast.begin(), found.broadcast.end(), 0) != found.broadcast.end();
-  bool nothing_there = std::any_of(found.dims.begin(), found.dims.end(), [&](int64_t d) { return self.size(d) == 0; });
+  bool nothing_there =
+      std::any_of(found.dims.begin(), found.dims.end(), [&](int64_t d) { return self.size(d) == 0; });
   if (found.dims.empty() || (nothing_there && !nothing_asked)) return std::nullopt;
   return found;
 }
@@ -39,7 +41,8 @@ std::pair<Dims, Dims> dims_around(const ShapeCall& call, const Indexing& indexin
   bool together = indexing.dims.back() - indexing.dims.front() + 1 == int64_t(indexing.dims.size());
   Dims before, after;
   for (int64_t d = 0; d < call.tensor(0).dim(); ++d)
-    if (std::find(indexing.dims.begin(), indexing.dims.end(), d) == indexing.dims.end()) (together && d < indexing.dims.front() ? before : after).push_back(d);
+    if (std::find(indexing.dims.begin(), indexing.dims.end(), d) == indexing.dims.end())
+      (together && d < indexing.dims.front() ? before : after).push_back(d);
   return {before, after};
 }
 
@@ -50,7 +53,8 @@ Indices prepared(const ShapeCall& call, const Indexing& indexing) {
     expanded.push_back(index.expand(indexing.broadcast));
     if (index.scalar_type() == at::kInt) expanded.back() = like(expanded.back(), at::kLong);
   }
-  bool alike = std::all_of(expanded.begin(), expanded.end(), [&](const at::Tensor& t) { return t.strides() == expanded[0].strides(); });
+  bool alike = std::all_of(expanded.begin(), expanded.end(),
+                           [&](const at::Tensor& t) { return t.strides() == expanded[0].strides(); });
   if (!call.device.is_cpu() && !alike)
     for (at::Tensor& index : expanded) index = contiguous_like(index);
   return expanded;
@@ -64,7 +68,8 @@ at::Tensor placed(const at::Tensor& index, size_t before, size_t after) {
   return index.reshape(sizes);
 }
 
-/// TensorIterator runs over self, which stands still along the dimensions that come in, and over the indices, which stand still along the others.
+/// TensorIterator runs over self, which stands still along the dimensions that come in, and over the indices,
+/// which stand still along the others.
 void index(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
   auto indexing = read(call);
@@ -79,7 +84,8 @@ void index(ShapeCall& call) {
   strides.append(indexing->broadcast.size(), 0);
   stay(after);
   Indices operands{make_meta(sizes, strides, self.scalar_type())};
-  for (const at::Tensor& t : prepared(call, *indexing)) operands.push_back(placed(t, before.size(), after.size()));
+  for (const at::Tensor& t : prepared(call, *indexing))
+    operands.push_back(placed(t, before.size(), after.size()));
   call.give(iterated(self.scalar_type(), operands));
 }
 

@@ -8,9 +8,13 @@ at::Tensor by_position(at::IntArrayRef sizes, at::ScalarType dtype) {
   Dims strides{sizes[1] * sizes[2] * sizes[3], sizes[3], sizes[1] * sizes[3], 1};
   return make_meta(sizes, strides, dtype);
 }
-at::Tensor by_position_like(const at::Tensor& tensor) { return by_position(tensor.sizes(), tensor.scalar_type()); }
+at::Tensor by_position_like(const at::Tensor& tensor) {
+  return by_position(tensor.sizes(), tensor.scalar_type());
+}
 
-Dims output_sizes(const ShapeCall& call) { return {call.tensor(0).size(0), call.tensor(0).size(1), call.tensor(0).size(2), call.tensor(2).size(3)}; }
+Dims output_sizes(const ShapeCall& call) {
+  return {call.tensor(0).size(0), call.tensor(0).size(1), call.tensor(0).size(2), call.tensor(2).size(3)};
+}
 
 void flash_cpu(ShapeCall& call) {
   const at::Tensor& query = call.tensor(0);
@@ -29,7 +33,7 @@ void efficient(ShapeCall& call) {
   int64_t rows = call.boolean(4) ? (query.size(2) + alignment - 1) / alignment * alignment : 0;
   call.give(by_position(output_sizes(call), query.scalar_type()));
   call.give(make_meta({query.size(0), query.size(1), rows}, at::kFloat));
-  call.give(scalar(at::kLong));   // seed and offset of the dropout stay on the CPU
+  call.give(scalar(at::kLong));  // seed and offset of the dropout stay on the CPU
   call.give(scalar(at::kLong));
   call.cpu_results = 0b1100;
 }
@@ -47,7 +51,7 @@ void efficient_backward(ShapeCall& call) {
 
 void flash(ShapeCall& call) {
   const at::Tensor &query = call.tensor(0), &key = call.tensor(1);
-  if (call.boolean(5)) return;   // the mask for debugging has a size of the kernel's own
+  if (call.boolean(5)) return;  // the mask for debugging has a size of the kernel's own
   call.give(like(query));
   call.give(make_meta({query.size(0), query.size(1), query.size(2)}, at::kFloat));
   call.give({});

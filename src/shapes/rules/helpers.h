@@ -10,7 +10,9 @@ namespace tandem::rules {
 /// What `empty_like` gives: the strides of a dense tensor, else dense strides in the same order.
 at::Tensor like(const at::Tensor& tensor, at::ScalarType dtype);
 inline at::Tensor like(const at::Tensor& tensor) { return like(tensor, tensor.scalar_type()); }
-inline at::Tensor contiguous_like(const at::Tensor& tensor) { return make_meta(tensor.sizes(), tensor.scalar_type()); }
+inline at::Tensor contiguous_like(const at::Tensor& tensor) {
+  return make_meta(tensor.sizes(), tensor.scalar_type());
+}
 inline at::Tensor scalar(at::ScalarType dtype) { return make_meta(at::IntArrayRef{}, dtype); }
 /// Dense, in the order of a memory format.
 at::Tensor formatted(at::IntArrayRef sizes, at::ScalarType dtype, at::MemoryFormat format);
@@ -23,7 +25,8 @@ using Inputs = std::initializer_list<const at::Tensor*>;
 /// What TensorIterator allocates for an output of these inputs, broadcast.
 at::Tensor iterated(at::ScalarType dtype, Inputs inputs);
 at::Tensor iterated(at::ScalarType dtype, at::ArrayRef<at::Tensor> inputs);
-/// The same where the kernel computes in `common`: on the CPU the inputs that need a cast are copied first, and the copies' strides count.
+/// The same where the kernel computes in `common`: on the CPU the inputs that need a cast are copied first,
+/// and the copies' strides count.
 at::Tensor iterated_in(const ShapeCall& call, at::ScalarType common, at::ScalarType dtype, Inputs inputs);
 /// The dtype that tensors promote to.
 at::ScalarType promoted(Inputs inputs);

@@ -5,9 +5,13 @@
 namespace tandem::rules {
 namespace {
 
-at::ScalarType complex_of(at::ScalarType dtype) { return c10::isComplexType(dtype) ? dtype : c10::toComplexType(dtype); }
+at::ScalarType complex_of(at::ScalarType dtype) {
+  return c10::isComplexType(dtype) ? dtype : c10::toComplexType(dtype);
+}
 
-void columns_like_first(ShapeCall& call) { call.give(column_major(call.tensor(0).sizes(), call.tensor(0).scalar_type())); }
+void columns_like_first(ShapeCall& call) {
+  call.give(column_major(call.tensor(0).sizes(), call.tensor(0).scalar_type()));
+}
 
 void eigenvalues(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
@@ -18,7 +22,8 @@ void eigenpairs(ShapeCall& call) {
   eigenvalues(call);
   const at::Tensor& self = call.tensor(0);
   // cuSOLVER's vectors come back row by row.
-  call.give(call.device.is_cuda() ? make_meta(self.sizes(), complex_of(self.scalar_type())) : column_major(self.sizes(), complex_of(self.scalar_type())));
+  call.give(call.device.is_cuda() ? make_meta(self.sizes(), complex_of(self.scalar_type()))
+                                  : column_major(self.sizes(), complex_of(self.scalar_type())));
 }
 
 void householder(ShapeCall& call) {
@@ -45,36 +50,47 @@ void singular_values(ShapeCall& call) {
   call.give(make_meta(sized({full ? columns : least, columns}), self.scalar_type()));
 }
 
-void columns_like_third(ShapeCall& call) { call.give(column_major(call.tensor(2).sizes(), call.tensor(2).scalar_type())); }
+void columns_like_third(ShapeCall& call) {
+  call.give(column_major(call.tensor(2).sizes(), call.tensor(2).scalar_type()));
+}
 
 /// The sizes of a right-hand side `b` of a system with matrices `a`, their batches broadcast.
 Dims solution_sizes(const at::Tensor& a, const at::Tensor& b) {
-  auto batch = at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
+  auto batch =
+      at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
   Dims sizes(batch.begin(), batch.end());
   sizes.push_back(b.size(-2));
   sizes.push_back(b.size(-1));
   return sizes;
 }
 
-void cholesky_solve(ShapeCall& call) { call.give(column_major(solution_sizes(call.tensor(1), call.tensor(0)), call.tensor(0).scalar_type())); }
+void cholesky_solve(ShapeCall& call) {
+  call.give(column_major(solution_sizes(call.tensor(1), call.tensor(0)), call.tensor(0).scalar_type()));
+}
 
 void solve_triangular(ShapeCall& call) {
   const at::Tensor& a = call.tensor(0);
   Dims sizes = solution_sizes(a, call.tensor(1));
-  // Conjugate matrices that are stored by columns are not copied: the kernel solves the transposed system, by rows.
+  // Conjugate matrices that are stored by columns are not copied: the kernel solves the transposed system, by
+  // rows.
   Dims batched(sizes.begin(), sizes.end());
   batched.end()[-1] = batched.end()[-2] = a.size(-1);
   bool by_rows = a.is_conj() && a.expand(batched).mT().is_contiguous();
   call.give(by_rows ? make_meta(sizes, a.scalar_type()) : column_major(sizes, a.scalar_type()));
 }
 
-void sum_of_products(ShapeCall& call) { call.give(make_meta({call.tensor(1).size(1), call.tensor(2).size(2)}, call.tensor(1).scalar_type())); }
+void sum_of_products(ShapeCall& call) {
+  call.give(make_meta({call.tensor(1).size(1), call.tensor(2).size(2)}, call.tensor(1).scalar_type()));
+}
 
 void distances(ShapeCall& call) {
   const at::Tensor &a = call.tensor(0), &b = call.tensor(1);
-  TORCH_CHECK(a.dim() >= 2 && b.dim() >= 2, "cdist only supports at least 2D tensors, got: ", a.dim(), "D and ", b.dim(), "D");
-  TORCH_CHECK(a.size(-1) == b.size(-1), "X1 and X2 must have the same number of columns. X1: ", a.size(-1), " X2: ", b.size(-1));
-  auto sizes = at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
+  TORCH_CHECK(a.dim() >= 2 && b.dim() >= 2, "cdist only supports at least 2D tensors, got: ", a.dim(),
+              "D and ", b.dim(), "D");
+  TORCH_CHECK(a.size(-1) == b.size(-1), "X1 and X2 must have the same number of columns. X1: ", a.size(-1),
+              " X2: ", b.size(-1));
+  auto sizes =
+      at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-2));
   call.give(make_meta(sizes, a.scalar_type()));
@@ -82,7 +98,8 @@ void distances(ShapeCall& call) {
 
 void distances_backward(ShapeCall& call) {
   const at::Tensor &a = call.tensor(1), &b = call.tensor(2);
-  auto sizes = at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
+  auto sizes =
+      at::infer_size(a.sizes().slice(0, size_t(a.dim() - 2)), b.sizes().slice(0, size_t(b.dim() - 2)));
   sizes.push_back(a.size(-2));
   sizes.push_back(a.size(-1));
   // Where there is nothing to compute the batches are not broadcast.
@@ -98,7 +115,7 @@ void own_distances_backward(ShapeCall& call) { call.give(contiguous_like(call.te
 
 void pseudo_inverse(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  if (self.dim() < 2) return;   // libtorch has the error for it
+  if (self.dim() < 2) return;  // libtorch has the error for it
   Dims sizes(self.sizes().begin(), self.sizes().end());
   std::swap(sizes.end()[-1], sizes.end()[-2]);
   call.give(make_meta(sizes, self.scalar_type()));

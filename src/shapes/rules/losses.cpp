@@ -5,7 +5,7 @@
 namespace tandem::rules {
 namespace {
 
-constexpr int64_t no_reduction = 0;   // at::Reduction::None
+constexpr int64_t no_reduction = 0;  // at::Reduction::None
 
 /// Of two tensors that broadcast, reduced or not; `Reduction` is the place of that argument.
 template <int Reduction>
@@ -33,12 +33,16 @@ void like_input_loss(ShapeCall& call) {
 }
 
 void contiguous_gradient(ShapeCall& call) { call.give(contiguous_like(call.tensor(1))); }
-/// The kernels begin with zeros like the input, which are laid out anew where the others broadcast it. Whether they take several dtypes is theirs to say.
+/// The kernels begin with zeros like the input, which are laid out anew where the others broadcast it.
+/// Whether they take several dtypes is theirs to say.
 void contiguous_gradient_of_pair(ShapeCall& call) {
   const at::Tensor &output_gradient = call.tensor(0), &self = call.tensor(1), &target = call.tensor(2);
-  if (self.scalar_type() != target.scalar_type() || self.scalar_type() != output_gradient.scalar_type()) return;
-  if (self.sizes() == at::infer_size(at::infer_size(self.sizes(), target.sizes()), output_gradient.sizes())) contiguous_gradient(call);
-  else call.give(iterated(self.scalar_type(), {&self, &target, &output_gradient}));
+  if (self.scalar_type() != target.scalar_type() || self.scalar_type() != output_gradient.scalar_type())
+    return;
+  if (self.sizes() == at::infer_size(at::infer_size(self.sizes(), target.sizes()), output_gradient.sizes()))
+    contiguous_gradient(call);
+  else
+    call.give(iterated(self.scalar_type(), {&self, &target, &output_gradient}));
 }
 /// Operands that broadcast are left to the kernel itself: CPU and CUDA differ there.
 void gradient(ShapeCall& call) {
@@ -47,18 +51,25 @@ void gradient(ShapeCall& call) {
 
 void nll_loss2d(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  TORCH_CHECK(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
-  if (call.integer(3) == no_reduction) call.give(make_meta({self.size(0), self.size(2), self.size(3)}, self.scalar_type()));
-  else call.give(scalar(self.scalar_type()));
+  TORCH_CHECK(
+      self.dim() == 4,
+      "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+  if (call.integer(3) == no_reduction)
+    call.give(make_meta({self.size(0), self.size(2), self.size(3)}, self.scalar_type()));
+  else
+    call.give(scalar(self.scalar_type()));
   call.give(scalar(self.scalar_type()));
 }
 
 /// One number for each row of the input, or for all of them.
 at::Tensor row_loss(const at::Tensor& self, int64_t reduction, bool rows) {
-  return reduction == no_reduction && rows ? make_meta({self.size(0)}, self.scalar_type()) : scalar(self.scalar_type());
+  return reduction == no_reduction && rows ? make_meta({self.size(0)}, self.scalar_type())
+                                           : scalar(self.scalar_type());
 }
 
-void multi_margin(ShapeCall& call) { call.give(row_loss(call.tensor(0), call.integer(5), call.tensor(1).dim() > 0)); }
+void multi_margin(ShapeCall& call) {
+  call.give(row_loss(call.tensor(0), call.integer(5), call.tensor(1).dim() > 0));
+}
 
 void multilabel_margin(ShapeCall& call) {
   call.give(row_loss(call.tensor(0), call.integer(2), call.tensor(1).dim() > 1));

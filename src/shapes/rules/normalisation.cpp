@@ -3,10 +3,13 @@
 namespace tandem::rules {
 namespace {
 
-/// Statistics take the dtype of the weights where that differs from the input's (half-precision inputs), and on CUDA are never in half precision.
-at::ScalarType statistics_dtype(const ShapeCall& call, const at::Tensor& input, const at::Tensor& weight, bool widened_on_cuda) {
+/// Statistics take the dtype of the weights where that differs from the input's (half-precision inputs), and
+/// on CUDA are never in half precision.
+at::ScalarType statistics_dtype(const ShapeCall& call, const at::Tensor& input, const at::Tensor& weight,
+                                bool widened_on_cuda) {
   if (!call.device.is_cpu() && widened_on_cuda) return statistics(input.scalar_type());
-  bool mixed = statistics(input.scalar_type()) != input.scalar_type() && weight.defined() && weight.scalar_type() == at::kFloat;
+  bool mixed = statistics(input.scalar_type()) != input.scalar_type() && weight.defined() &&
+               weight.scalar_type() == at::kFloat;
   return mixed ? at::kFloat : input.scalar_type();
 }
 
@@ -39,7 +42,8 @@ void layer_norm_backward(ShapeCall& call) {
 void give_batch_norm(ShapeCall& call, bool training, size_t last_parameter = 4) {
   const at::Tensor& input = call.tensor(0);
   bool cpu = call.device.is_cpu();
-  int64_t kept = training || !cpu ? input.size(1) : 0;   // CUDA returns them of this size whether it trains or not
+  // CUDA returns them of this size whether it trains or not
+  int64_t kept = training || !cpu ? input.size(1) : 0;
   at::ScalarType dtype = statistics_dtype(call, input, first_defined(call, 1, last_parameter), true);
   call.give(cpu ? suggested_like(input) : like(input));
   call.give(make_meta({kept}, dtype));
@@ -85,31 +89,38 @@ void cudnn_batch_norm_backward(ShapeCall& call) {
   for (int i = 0; i < 2; ++i) call.give(contiguous_like(call.tensor(2)));
 }
 
-/// On CUDA the kernels differ in what they make of a missing weight, of results that are not wanted, of layouts and of mixed dtypes: only the common call is answered.
+/// On CUDA the kernels differ in what they make of a missing weight, of results that are not wanted, of
+/// layouts and of mixed dtypes: only the common call is answered.
 bool is_common_backward(const ShapeCall& call, const std::vector<bool>& wanted) {
   const at::Tensor &gradient = call.tensor(0), &input = call.tensor(1);
-  return call.optional_tensor(2).defined() && wanted == std::vector<bool>(3, true) && gradient.scalar_type() == input.scalar_type() && gradient.is_contiguous() && input.is_contiguous();
+  return call.optional_tensor(2).defined() && wanted == std::vector<bool>(3, true) &&
+         gradient.scalar_type() == input.scalar_type() && gradient.is_contiguous() && input.is_contiguous();
 }
 
 void give_batch_norm_backward(ShapeCall& call, const std::vector<bool>& wanted) {
   if (!call.device.is_cpu() && !is_common_backward(call, wanted)) return;
   const at::Tensor& input = call.tensor(1);
   at::Tensor weight = call.optional_tensor(2);
-  at::ScalarType dtype = weight.defined() ? weight.scalar_type() : statistics_dtype(call, input, weight, true);
+  at::ScalarType dtype =
+      weight.defined() ? weight.scalar_type() : statistics_dtype(call, input, weight, true);
   call.give(when(wanted[0], suggested_like(input)));
   call.give(when(wanted[1], make_meta({input.size(1)}, dtype)));
   call.give(when(wanted[2], make_meta({input.size(1)}, dtype)));
 }
 
 template <int Mask>
-void batch_norm_backward(ShapeCall& call) { give_batch_norm_backward(call, mask(call, Mask)); }
+void batch_norm_backward(ShapeCall& call) {
+  give_batch_norm_backward(call, mask(call, Mask));
+}
 
 void batch_norm_statistics(ShapeCall& call) {
   at::ScalarType dtype = statistics_dtype(call, call.tensor(0), first_defined(call, 1, 2), true);
   for (int i = 0; i < 2; ++i) call.give(make_meta({call.tensor(0).size(1)}, dtype));
 }
 
-at::Tensor group_norm_result(const ShapeCall& call, const at::Tensor& input) { return call.device.is_cpu() ? suggested_like(input) : contiguous_like(input); }
+at::Tensor group_norm_result(const ShapeCall& call, const at::Tensor& input) {
+  return call.device.is_cpu() ? suggested_like(input) : contiguous_like(input);
+}
 
 void group_norm(ShapeCall& call) {
   const at::Tensor& input = call.tensor(0);

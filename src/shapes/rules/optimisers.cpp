@@ -7,12 +7,9 @@ namespace {
 void nothing(ShapeCall&) {}
 
 constexpr Row optimisers_rows[] = {
-    {"aten::_fused_adam_", nothing},
-    {"aten::_fused_adam_.tensor_lr", nothing},
-    {"aten::_fused_adamw_", nothing},
-    {"aten::_fused_adamw_.tensor_lr", nothing},
-    {"aten::_fused_sgd_", nothing},
-    {"aten::_fused_sgd_.tensor_lr", nothing},
+    {"aten::_fused_adam_", nothing},    {"aten::_fused_adam_.tensor_lr", nothing},
+    {"aten::_fused_adamw_", nothing},   {"aten::_fused_adamw_.tensor_lr", nothing},
+    {"aten::_fused_sgd_", nothing},     {"aten::_fused_sgd_.tensor_lr", nothing},
     {"aten::_fused_adagrad_", nothing},
 };
 

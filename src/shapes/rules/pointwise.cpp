@@ -5,7 +5,9 @@
 namespace tandem::rules {
 namespace {
 
-at::ScalarType real_of(at::ScalarType dtype) { return c10::isComplexType(dtype) ? c10::toRealValueType(dtype) : dtype; }
+at::ScalarType real_of(at::ScalarType dtype) {
+  return c10::isComplexType(dtype) ? c10::toRealValueType(dtype) : dtype;
+}
 
 void same(ShapeCall& call) { call.give(iterated(call.tensor(0).scalar_type(), {&call.tensor(0)})); }
 /// Their kernels take no truth values, and say so.
@@ -14,15 +16,20 @@ void activation(ShapeCall& call) {
 }
 void filled(ShapeCall& call) {
   const at::Tensor &self = call.tensor(0), &mask = call.tensor(1);
-  if (mask.scalar_type() == at::kBool) call.give(make_meta(at::infer_size(self.sizes(), mask.sizes()), self.scalar_type()));
+  if (mask.scalar_type() == at::kBool)
+    call.give(make_meta(at::infer_size(self.sizes(), mask.sizes()), self.scalar_type()));
 }
-void magnitude(ShapeCall& call) { call.give(iterated(real_of(call.tensor(0).scalar_type()), {&call.tensor(0)})); }
+void magnitude(ShapeCall& call) {
+  call.give(iterated(real_of(call.tensor(0).scalar_type()), {&call.tensor(0)}));
+}
 void angle(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
   at::ScalarType dtype = floating(real_of(self.scalar_type()));
   call.give(self.is_complex() ? make_meta(self.sizes(), dtype) : iterated(dtype, {&self}));
 }
-void floats(ShapeCall& call) { call.give(iterated(floating(call.tensor(0).scalar_type()), {&call.tensor(0)})); }
+void floats(ShapeCall& call) {
+  call.give(iterated(floating(call.tensor(0).scalar_type()), {&call.tensor(0)}));
+}
 void truth(ShapeCall& call) { call.give(iterated(at::kBool, {&call.tensor(0)})); }
 void sampled(ShapeCall& call) { call.give(contiguous_like(call.tensor(0))); }
 void sampled_pair(ShapeCall& call) {
@@ -42,21 +49,33 @@ void reversed_pair(ShapeCall& call) {
   at::ScalarType common = common_of_pair(call);
   call.give(iterated_in(call, common, common, {&call.tensor(1), &call.tensor(0)}));
 }
-void truth_of_pair(ShapeCall& call) { call.give(iterated_in(call, common_of_pair(call), at::kBool, {&call.tensor(0), &call.tensor(1)})); }
-void with_number(ShapeCall& call) { call.give(iterated(promoted(call.tensor(0), call.arguments[1].toScalar()), {&call.tensor(0)})); }
-void number_with(ShapeCall& call) { call.give(iterated(promoted(call.tensor(1), call.arguments[0].toScalar()), {&call.tensor(1)})); }
-void complex_of_pair(ShapeCall& call) { call.give(iterated(c10::toComplexType(call.tensor(0).scalar_type()), {&call.tensor(0), &call.tensor(1)})); }
+void truth_of_pair(ShapeCall& call) {
+  call.give(iterated_in(call, common_of_pair(call), at::kBool, {&call.tensor(0), &call.tensor(1)}));
+}
+void with_number(ShapeCall& call) {
+  call.give(iterated(promoted(call.tensor(0), call.arguments[1].toScalar()), {&call.tensor(0)}));
+}
+void number_with(ShapeCall& call) {
+  call.give(iterated(promoted(call.tensor(1), call.arguments[0].toScalar()), {&call.tensor(1)}));
+}
+void complex_of_pair(ShapeCall& call) {
+  call.give(iterated(c10::toComplexType(call.tensor(0).scalar_type()), {&call.tensor(0), &call.tensor(1)}));
+}
 /// Begins with an empty tensor like the first, which is laid out anew only where the second broadcasts it.
 void slope(ShapeCall& call) {
   const at::Tensor &self = call.tensor(0), &weight = call.tensor(1);
-  call.give(self.sizes() == at::infer_size(self.sizes(), weight.sizes()) ? like(self) : iterated(self.scalar_type(), {&self, &weight}));
+  call.give(self.sizes() == at::infer_size(self.sizes(), weight.sizes())
+                ? like(self)
+                : iterated(self.scalar_type(), {&self, &weight}));
 }
 void choice(ShapeCall& call) {
-  call.give(iterated(promoted({&call.tensor(1), &call.tensor(2)}), {&call.tensor(0), &call.tensor(1), &call.tensor(2)}));
+  call.give(iterated(promoted({&call.tensor(1), &call.tensor(2)}),
+                     {&call.tensor(0), &call.tensor(1), &call.tensor(2)}));
 }
 
 void prelu_backward(ShapeCall& call) {
-  for (int i = 0; i < 2; ++i) call.give(iterated(call.tensor(1).scalar_type(), {&call.tensor(1), &call.tensor(2), &call.tensor(0)}));
+  for (int i = 0; i < 2; ++i)
+    call.give(iterated(call.tensor(1).scalar_type(), {&call.tensor(1), &call.tensor(2), &call.tensor(0)}));
 }
 
 void log_sigmoid(ShapeCall& call) {
@@ -76,7 +95,7 @@ void log_sigmoid_backward(ShapeCall& call) {
 void dropout(ShapeCall& call) {
   const at::Tensor& input = call.tensor(0);
   if (input.numel() == 0) {
-    if (!call.device.is_cpu()) return;   // each device has a way of its own with nothing
+    if (!call.device.is_cpu()) return;  // each device has a way of its own with nothing
     call.give(input);
     return call.give(like(input));
   }
@@ -86,7 +105,8 @@ void dropout(ShapeCall& call) {
 void dropout_backward(ShapeCall& call) {
   const at::Tensor &gradient = call.tensor(0), &mask = call.tensor(1);
   if (!call.device.is_cpu()) {
-    if (gradient.sizes() == at::infer_size(gradient.sizes(), mask.sizes())) call.give(suggested_like(gradient));
+    if (gradient.sizes() == at::infer_size(gradient.sizes(), mask.sizes()))
+      call.give(suggested_like(gradient));
     return;
   }
   at::ScalarType dtype = floating(gradient.scalar_type());
@@ -95,10 +115,13 @@ void dropout_backward(ShapeCall& call) {
 
 void glu_backward(ShapeCall& call) { call.give(contiguous_like(call.tensor(1))); }
 
-// Meta kernels do these well. What most calls are (contiguous, floating, of one dtype and size) is answered here because it takes half the time.
+// Meta kernels do these well. What most calls are (contiguous, floating, of one dtype and size) is answered
+// here because it takes half the time.
 
 bool is_plain(const at::Tensor& t) { return t.is_floating_point() && t.is_contiguous(); }
-bool is_real_number(const at::Tensor& t) { return t.unsafeGetTensorImpl()->is_wrapped_number() && !t.is_complex(); }
+bool is_real_number(const at::Tensor& t) {
+  return t.unsafeGetTensorImpl()->is_wrapped_number() && !t.is_complex();
+}
 bool is_complex_number(const c10::IValue& v) { return v.isComplexDouble(); }
 
 void plain(ShapeCall& call) {
@@ -108,7 +131,8 @@ void plain(ShapeCall& call) {
 void plain_pair(ShapeCall& call) {
   const at::Tensor &a = call.tensor(0), &b = call.tensor(1);
   if (!is_plain(a) || (call.arguments.size() > 2 && is_complex_number(call.arguments[2]))) return;
-  bool alike = is_plain(b) && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && !b.unsafeGetTensorImpl()->is_wrapped_number();
+  bool alike = is_plain(b) && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+               !b.unsafeGetTensorImpl()->is_wrapped_number();
   if (!alike && (!is_real_number(b) || a.dim() == 0)) return;
   // Beside a number TensorIterator looks at all strides, those of dimensions of one element too.
   at::Tensor made = contiguous_like(a);

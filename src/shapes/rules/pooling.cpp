@@ -14,7 +14,8 @@ Dims with_last(at::IntArrayRef sizes, at::IntArrayRef last) {
 
 /// In three dimensions CUDA keeps channels last only where there is a batch.
 at::MemoryFormat pooled3d_format(const ShapeCall& call, const at::Tensor& input) {
-  return call.device.is_cpu() || input.dim() == 5 ? input.suggest_memory_format() : at::MemoryFormat::Contiguous;
+  return call.device.is_cpu() || input.dim() == 5 ? input.suggest_memory_format()
+                                                  : at::MemoryFormat::Contiguous;
 }
 
 template <size_t Spatial>
@@ -31,12 +32,17 @@ void adaptive_average3d_backward(ShapeCall& call) { call.give(contiguous_like(ca
 
 void max_pool3d(ShapeCall& call) {
   const at::Tensor& input = call.tensor(0);
-  auto entry = [](const std::vector<int64_t>& values, size_t i, int64_t otherwise) { return values.empty() ? otherwise : values[values.size() == 1 ? 0 : i]; };
-  auto kernel = call.integers(1), stride = call.integers(2), padding = call.integers(3), dilation = call.integers(4);
+  auto entry = [](const std::vector<int64_t>& values, size_t i, int64_t otherwise) {
+    return values.empty() ? otherwise : values[values.size() == 1 ? 0 : i];
+  };
+  auto kernel = call.integers(1), stride = call.integers(2), padding = call.integers(3),
+       dilation = call.integers(4);
   Dims last;
   for (size_t i = 0; i < 3; ++i) {
     int64_t k = entry(kernel, i, 1);
-    last.push_back(at::native::pooling_output_shape<int64_t>(input.size(int64_t(i) - 3), k, entry(padding, i, 0), entry(stride, i, k), entry(dilation, i, 1), call.boolean(5)));
+    last.push_back(at::native::pooling_output_shape<int64_t>(input.size(int64_t(i) - 3), k,
+                                                             entry(padding, i, 0), entry(stride, i, k),
+                                                             entry(dilation, i, 1), call.boolean(5)));
   }
   Dims sizes = with_last(input.sizes(), last);
   auto format = pooled3d_format(call, input);
@@ -51,11 +57,14 @@ void max_pool3d_backward(ShapeCall& call) {
 
 void max_unpool(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  auto format = call.device.is_cpu() && self.dim() == 4 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous;
+  auto format =
+      call.device.is_cpu() && self.dim() == 4 ? self.suggest_memory_format() : at::MemoryFormat::Contiguous;
   call.give(formatted(with_last(self.sizes(), call.integers(2)), self.scalar_type(), format));
 }
 
-void max_unpool3d(ShapeCall& call) { call.give(make_meta(with_last(call.tensor(0).sizes(), call.integers(2)), call.tensor(0).scalar_type())); }
+void max_unpool3d(ShapeCall& call) {
+  call.give(make_meta(with_last(call.tensor(0).sizes(), call.integers(2)), call.tensor(0).scalar_type()));
+}
 
 void fractional_backward(ShapeCall& call) { call.give(contiguous_like(call.tensor(1))); }
 

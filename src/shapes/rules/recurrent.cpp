@@ -22,13 +22,15 @@ Geometry geometry(const ShapeCall& call) {
   return g;
 }
 
-/// The size of the workspace is oneDNN's secret: it is asked once for each geometry, by running the layer on zeros.
+/// The size of the workspace is oneDNN's secret: it is asked once for each geometry, by running the layer on
+/// zeros.
 int64_t ask_workspace(const ShapeCall& call) {
   at::AutoGradMode training(true);
   auto zeros = [&](size_t i) { return at::zeros(call.tensor(i).sizes(), call.tensor(i).scalar_type()); };
-  auto [output, hidden, cell, workspace] =
-      at::mkldnn_rnn_layer(zeros(0), zeros(1), zeros(2), zeros(3), zeros(4), zeros(5), zeros(6), call.boolean(7), call.integers(8), call.integer(9), call.integer(10), call.integer(11),
-                           call.boolean(12), call.boolean(13), call.boolean(14), call.boolean(15));
+  auto [output, hidden, cell, workspace] = at::mkldnn_rnn_layer(
+      zeros(0), zeros(1), zeros(2), zeros(3), zeros(4), zeros(5), zeros(6), call.boolean(7), call.integers(8),
+      call.integer(9), call.integer(10), call.integer(11), call.boolean(12), call.boolean(13),
+      call.boolean(14), call.boolean(15));
   return workspace.numel();
 }
 

@@ -7,7 +7,9 @@ namespace {
 
 void all_same(ShapeCall& call) { call.give(scalar(call.tensor(0).scalar_type())); }
 void all_accumulated(ShapeCall& call) { call.give(scalar(accumulated(call.tensor(0).scalar_type()))); }
-void all_product(ShapeCall& call) { call.give(scalar(dtype_or(call, 1, accumulated(call.tensor(0).scalar_type())))); }
+void all_product(ShapeCall& call) {
+  call.give(scalar(dtype_or(call, 1, accumulated(call.tensor(0).scalar_type()))));
+}
 /// libtorch's own rule says {0}.
 void number_is_in(ShapeCall& call) { call.give(scalar(at::kBool)); }
 void all_extremes(ShapeCall& call) {
@@ -51,7 +53,8 @@ void running_logsumexp(ShapeCall& call) {
 
 void variance(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  call.give(make_meta(reduced(self.sizes(), optional_integers(call, 1), call.boolean(3)), c10::toRealValueType(self.scalar_type())));
+  call.give(make_meta(reduced(self.sizes(), optional_integers(call, 1), call.boolean(3)),
+                      c10::toRealValueType(self.scalar_type())));
 }
 
 void variance_and_mean(ShapeCall& call) {
@@ -61,17 +64,20 @@ void variance_and_mean(ShapeCall& call) {
 
 void logsumexp(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  call.give(make_meta(reduced(self.sizes(), call.integers(1), call.boolean(2)), floating(self.scalar_type())));
+  call.give(
+      make_meta(reduced(self.sizes(), call.integers(1), call.boolean(2)), floating(self.scalar_type())));
 }
 
 void sum_of_numbers(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  call.give(make_meta(reduced(self.sizes(), optional_integers(call, 1), call.boolean(2)), dtype_or(call, 3, accumulated(self.scalar_type()))));
+  call.give(make_meta(reduced(self.sizes(), optional_integers(call, 1), call.boolean(2)),
+                      dtype_or(call, 3, accumulated(self.scalar_type()))));
 }
 
 void sum_of_powers(ShapeCall& call) {
   const at::Tensor& self = call.tensor(0);
-  call.give(make_meta(reduced(self.sizes(), optional_integers(call, 2), call.boolean(3)), dtype_or(call, 4, c10::toRealValueType(self.scalar_type()))));
+  call.give(make_meta(reduced(self.sizes(), optional_integers(call, 2), call.boolean(3)),
+                      dtype_or(call, 4, c10::toRealValueType(self.scalar_type()))));
 }
 
 void count_all(ShapeCall& call) {
@@ -81,9 +87,13 @@ void count_all(ShapeCall& call) {
   call.give(make_meta(reduced(self.sizes(), dim, false), at::kLong));
 }
 
-void count_along(ShapeCall& call) { call.give(make_meta(reduced(call.tensor(0).sizes(), call.integers(1), false), at::kLong)); }
+void count_along(ShapeCall& call) {
+  call.give(make_meta(reduced(call.tensor(0).sizes(), call.integers(1), false), at::kLong));
+}
 
-void safe_softmax(ShapeCall& call) { call.give(make_meta(call.tensor(0).sizes(), dtype_or(call, 2, call.tensor(0).scalar_type()))); }
+void safe_softmax(ShapeCall& call) {
+  call.give(make_meta(call.tensor(0).sizes(), dtype_or(call, 2, call.tensor(0).scalar_type())));
+}
 
 constexpr Row reductions_rows[] = {
     {"aten::max", all_same},

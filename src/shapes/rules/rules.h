@@ -1,4 +1,5 @@
-/// The tables of our own shape rules, one family of operators a file; a row is an operator's full name and the rule that answers for it.
+/// The tables of our own shape rules, one family of operators a file; a row is an operator's full name and
+/// the rule that answers for it.
 #pragma once
 
 #include "shapes/shapes.h"

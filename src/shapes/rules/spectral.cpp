@@ -7,19 +7,25 @@
 namespace tandem::rules {
 namespace {
 
-/// Transformed dimensions from the widest stride to the narrowest; one-sided transforms keep their last one last.
+/// Transformed dimensions from the widest stride to the narrowest; one-sided transforms keep their last one
+/// last.
 std::vector<int64_t> sorted(const at::Tensor& self, std::vector<int64_t> dims, bool keep_last) {
   auto strides = self.strides();
-  std::sort(dims.begin(), dims.end() - (keep_last ? 1 : 0), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  std::sort(dims.begin(), dims.end() - (keep_last ? 1 : 0),
+            [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
   return dims;
 }
 
-/// MKL's transforms work on one batch dimension: results are laid out with the batch first, by the input's strides, then the transformed dimensions.
-at::Tensor transformed(const at::Tensor& self, at::IntArrayRef sizes, const std::vector<int64_t>& dims, at::ScalarType dtype) {
+/// MKL's transforms work on one batch dimension: results are laid out with the batch first, by the input's
+/// strides, then the transformed dimensions.
+at::Tensor transformed(const at::Tensor& self, at::IntArrayRef sizes, const std::vector<int64_t>& dims,
+                       at::ScalarType dtype) {
   auto count = size_t(self.dim());
   Dims order(count, 0);
   std::iota(order.begin(), order.end(), 0);
-  auto batch_end = std::partition(order.begin(), order.end(), [&](int64_t d) { return std::find(dims.begin(), dims.end(), d) == dims.end(); });
+  auto batch_end = std::partition(order.begin(), order.end(), [&](int64_t d) {
+    return std::find(dims.begin(), dims.end(), d) == dims.end();
+  });
   auto strides_in = self.strides();
   std::sort(order.begin(), batch_end, [&](int64_t a, int64_t b) { return strides_in[a] > strides_in[b]; });
   std::copy(dims.begin(), dims.end(), batch_end);
@@ -54,7 +60,7 @@ void complex_to_real(ShapeCall& call) {
   at::Tensor self = call.tensor(0);
   auto dims = call.integers(1);
   if (!by_mkl(call) || dims.empty()) return;
-  if (dims.size() > 1) {   // all but the last are transformed as complex ones first
+  if (dims.size() > 1) {  // all but the last are transformed as complex ones first
     std::vector<int64_t> first(dims.begin(), dims.end() - 1);
     self = transformed(self, self.sizes(), sorted(self, first, false), self.scalar_type());
   }

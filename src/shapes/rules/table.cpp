@@ -4,7 +4,9 @@ namespace tandem {
 
 std::vector<rules::Row> rules::all() {
   std::vector<Row> rows;
-  for (auto family : {pointwise, reductions, normalisation, convolutions, pooling, resampling, indexing, advanced_indexing, losses, linear_algebra, spectral, attention, recurrent, optimisers, views}) {
+  for (auto family :
+       {pointwise, reductions, normalisation, convolutions, pooling, resampling, indexing, advanced_indexing,
+        losses, linear_algebra, spectral, attention, recurrent, optimisers, views}) {
     auto of_family = family();
     rows.insert(rows.end(), of_family.begin(), of_family.end());
   }

@@ -10,7 +10,8 @@ at::Tensor exchanged(const at::Tensor& self, int64_t a, int64_t b) {
   Dims sizes(self.sizes().begin(), self.sizes().end()), strides(self.strides().begin(), self.strides().end());
   std::swap(sizes[a], sizes[b]);
   std::swap(strides[a], strides[b]);
-  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(self.storage()), self.key_set(), self.dtype());
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
+      c10::TensorImpl::VIEW, c10::Storage(self.storage()), self.key_set(), self.dtype());
   view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, self.storage_offset());
   return view;
 }

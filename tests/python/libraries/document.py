@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 
 import torch
@@ -44,14 +45,14 @@ def write(records: list[Record], page: Path) -> None:
 def rendered(records: list[Record]) -> str:
     versions = {record.case.split(".")[0]: record.version for record in records if record.version}
     versions["torch"] = torch.__version__
-    lines = [INTRODUCTION, ", ".join(" ".join(item) for item in sorted(versions.items())) + ":", ""]
+    lines = [INTRODUCTION, wrapped(", ".join(" ".join(item) for item in sorted(versions.items())) + ":"), ""]
     lines += ["| | " + " | ".join(DOORS) + " |", "|---|" + "---:|" * len(DOORS)]
     for label, holds in TOTALS.items():
         counts = (str(sum(r.door == door and holds(r) for r in records)) for door in DOORS)
         lines.append(f"| {label} | " + " | ".join(counts) + " |")
     notes: dict[str, int] = {}
     lines += [HEAD, *("| " + " | ".join(row(record, notes)) + " |" for record in records)]
-    lines += ["", "Notes:", "", *(f"{number}. {text}" for text, number in notes.items())]
+    lines += ["", "Notes:", "", *(wrapped(f"{number}. {text}", "   ") for text, number in notes.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -96,6 +97,10 @@ def remarks(record: Record) -> list[str]:
 def plain(text: str) -> str:
     """On one line, with nothing that a table or a page would take for markup."""
     return " ".join(text.split()).replace("|", "/").replace("<", "&lt;")[:400]
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def load(folder: Path) -> list[Record]:

@@ -1,1 +1,2 @@
-"""PyTorch's own op and module databases as the judge of compiled functions: `python -m tests.python.sweep --help`."""
+"""PyTorch's own op and module databases as the judge of compiled functions:
+`python -m tests.python.sweep --help`."""

@@ -39,15 +39,24 @@ def parser() -> argparse.ArgumentParser:
     for command, kind in (("ops", "op"), ("modules", "module")):
         sub = commands.add_parser(command, help=f"compares every {kind} of {kind}_db with eager")
         sub.set_defaults(kind=kind)
-        sub.add_argument(f"--{kind}", dest="names", action="append", help="only this one, in this process; may be repeated")
+        sub.add_argument(
+            f"--{kind}", dest="names", action="append", help="only this one, in this process; may be repeated"
+        )
         sub.add_argument("--sample", type=int, help="only the sample with this number")
         sub.add_argument("--dtype", help="only this dtype, such as float32")
         sub.add_argument("--stage", help="function, inplace, view, method, second; train, eval")
         sub.add_argument("--all", action="store_true", help="every sample of every stage; takes long")
-        sub.add_argument("--seconds", type=float, default=60.0, help="the most one may take before its other samples are left out")
+        sub.add_argument(
+            "--seconds",
+            type=float,
+            default=60.0,
+            help="the most one may take before its other samples are left out",
+        )
         sub.add_argument("--shard", default="1/1", help="i/n: the i-th of n parts, by name")
         sub.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at a time")
-        sub.add_argument("--json", action="store_true", help="a JSON line for each failing case, and one with the totals")
+        sub.add_argument(
+            "--json", action="store_true", help="a JSON line for each failing case, and one with the totals"
+        )
         sub.add_argument("--document", type=Path, help="writes the totals into this page")
         sub.add_argument("--backend", default="eager")
         sub.add_argument("--subject", default="tandem", choices=["tandem", *STAND_INS], help="what is judged")
@@ -63,7 +72,10 @@ def parser() -> argparse.ArgumentParser:
 def work(arguments: argparse.Namespace) -> int:
     torch.set_num_threads(1)
     _, sweep = database(arguments.kind)
-    subject, limits = subject_named(arguments.subject, arguments.backend), Limits(**json.loads(arguments.limits))
+    subject, limits = (
+        subject_named(arguments.subject, arguments.backend),
+        Limits(**json.loads(arguments.limits)),
+    )
     serve(lambda name, announce: sweep(name, subject, limits, announce))
     return 0
 
@@ -79,7 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
     totals = Totals(arguments.kind, excused)
     if arguments.names:
         subject = subject_named(arguments.subject, arguments.backend)
-        records = (sweep(name, subject, limits, lambda case: None) for name in checked(arguments.names, known))
+        records = (
+            sweep(name, subject, limits, lambda case: None) for name in checked(arguments.names, known)
+        )
     else:
         options = ["--backend", arguments.backend, "--subject", arguments.subject]
         names = sharded(known, arguments.shard)
@@ -87,7 +101,11 @@ def run(arguments: argparse.Namespace) -> int:
     for record in records:
         totals.add(record)
         if sys.stderr.isatty():
-            print(f"\r{len(totals.records)} {arguments.kind}s, {len(totals.failures)} failures", end="", file=sys.stderr)
+            print(
+                f"\r{len(totals.records)} {arguments.kind}s, {len(totals.failures)} failures",
+                end="",
+                file=sys.stderr,
+            )
     totals.seconds = time.monotonic() - begin
     report(totals, arguments)
     return 0 if totals.passed() else 1
@@ -97,7 +115,9 @@ def checked(names: list[str], known: list[str]) -> list[str]:
     for name in names:
         if name not in known:
             near = [k for k in known if name in k]
-            raise SystemExit(f"there is no {name!r} in the database; these are near: {', '.join(near[:20]) or 'none'}")
+            raise SystemExit(
+                f"there is no {name!r} in the database; these are near: {', '.join(near[:20]) or 'none'}"
+            )
     return names
 
 

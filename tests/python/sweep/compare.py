@@ -22,8 +22,11 @@ def tensors_in(tree: Any) -> Iterator[Tensor]:
             yield from tensors_in(value)
 
 
-def difference(eager: Any, compiled: Any, where: str, *, values: bool = True, strides: bool = True) -> str | None:
-    """How two nested results differ: types, structure, every tensor; `values` and `strides` say whether those count."""
+def difference(
+    eager: Any, compiled: Any, where: str, *, values: bool = True, strides: bool = True
+) -> str | None:
+    """How two nested results differ: types, structure, every tensor; `values` and `strides`
+    say whether those count."""
     if type(eager) is not type(compiled):
         return f"{where} is a {type(compiled).__name__}, in eager a {type(eager).__name__}"
     if isinstance(eager, Tensor):
@@ -66,7 +69,8 @@ def metadata_difference(eager: Tensor, compiled: Tensor, where: str, strides: bo
         if getattr(eager, name)() != getattr(compiled, name)():
             return f"{where}.{name}() is {getattr(compiled, name)()}, in eager {getattr(eager, name)()}"
     if seen_strides(eager) != seen_strides(compiled):
-        return f"{where} of shape {shown(eager.shape)} has strides {compiled.stride()}, in eager {eager.stride()}"
+        shape = shown(eager.shape)
+        return f"{where} of shape {shape} has strides {compiled.stride()}, in eager {eager.stride()}"
     return None
 
 
@@ -75,7 +79,8 @@ def shown(value: Any) -> str:
 
 
 def seen_strides(tensor: Tensor) -> list[int]:
-    """The strides that decide where an element lies: none of an empty tensor, and none of a dimension of size one."""
+    """The strides that decide where an element lies: none of an empty tensor, and none of a
+    dimension of size one."""
     if tensor.numel() == 0:
         return []
     return [stride for size, stride in zip(tensor.shape, tensor.stride()) if size != 1]
@@ -84,7 +89,9 @@ def seen_strides(tensor: Tensor) -> list[int]:
 def value_difference(eager: Tensor, compiled: Tensor, where: str) -> str | None:
     """How the elements differ in their bits; all NaNs are one."""
     with torch.no_grad():
-        for part_of_eager, part_of_compiled in zip(dense_parts(eager.detach()), dense_parts(compiled.detach()), strict=True):
+        for part_of_eager, part_of_compiled in zip(
+            dense_parts(eager.detach()), dense_parts(compiled.detach()), strict=True
+        ):
             if part_of_eager.shape != part_of_compiled.shape:
                 return f"{where} stores {part_of_compiled.numel()} elements, in eager {part_of_eager.numel()}"
             if not same_bits(part_of_eager, part_of_compiled):
@@ -111,7 +118,9 @@ def dense_parts(tensor: Tensor) -> list[Tensor]:
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
-    bytes_of_a, bytes_of_b = (t.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8) for t in (a, b))
+    bytes_of_a, bytes_of_b = (
+        t.reshape(-1).clone(memory_format=torch.contiguous_format).view(torch.uint8) for t in (a, b)
+    )
     if torch.equal(bytes_of_a, bytes_of_b):
         return True
     if not a.is_floating_point():
@@ -127,19 +136,29 @@ def worst_element(a: Tensor, b: Tensor) -> str:
         differing = (a != b).nonzero().reshape(-1)
     else:
         a, b = a.double(), b.double()
-        differing = ((a != b) | (a.signbit() != b.signbit())).logical_and(~(a.isnan() & b.isnan())).nonzero().reshape(-1)
+        differing = (
+            ((a != b) | (a.signbit() != b.signbit()))
+            .logical_and(~(a.isnan() & b.isnan()))
+            .nonzero()
+            .reshape(-1)
+        )
     first = int(differing[0])
-    return f"{differing.numel()} of {a.numel()} elements differ, the first is {b[first].item()}, in eager {a[first].item()}"
+    count = f"{differing.numel()} of {a.numel()}"
+    return f"{count} elements differ, the first is {b[first].item()}, in eager {a[first].item()}"
 
 
-def far_apart(eager: list[Tensor | None], compiled: list[Tensor | None], where: str, tolerance: float) -> str | None:
-    """How two lists of gradients differ by more than `tolerance` of the largest element of the same gradient in eager."""
+def far_apart(
+    eager: list[Tensor | None], compiled: list[Tensor | None], where: str, tolerance: float
+) -> str | None:
+    """How two lists of gradients differ by more than `tolerance` of the largest element of the
+    same gradient in eager."""
     if len(eager) != len(compiled):
         return f"there are {len(compiled)} {where}s, in eager {len(eager)}"
     for position, (a, b) in enumerate(zip(eager, compiled)):
         name = f"{where}[{position}]"
         if (a is None) != (b is None):
-            return f"{name} is {'none' if b is None else 'a tensor'}, in eager {'none' if a is None else 'a tensor'}"
+            kind, eager_kind = ("none" if gradient is None else "a tensor" for gradient in (b, a))
+            return f"{name} is {kind}, in eager {eager_kind}"
         if a is None or b is None:
             continue
         if text := metadata_difference(a.detach(), b.detach(), name, strides=False):
@@ -149,7 +168,9 @@ def far_apart(eager: list[Tensor | None], compiled: list[Tensor | None], where: 
         if a.numel() == 0 or torch.equal(a, b):
             continue
         finite = a.isfinite()
-        if not bool((finite == b.isfinite()).all()) or not torch.equal(a[~finite].isnan(), b[~finite].isnan()):
+        if not bool((finite == b.isfinite()).all()) or not torch.equal(
+            a[~finite].isnan(), b[~finite].isnan()
+        ):
             return f"{name} is not finite in the same places as in eager"
         if not bool(finite.any()):
             continue

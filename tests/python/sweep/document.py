@@ -23,11 +23,18 @@ def write(totals: Totals, page: Path, command: str) -> None:
 
 def rendered(totals: Totals, command: str) -> str:
     shown = re.sub(r" ?--document \S+", "", command)
-    lines = [f"`python -m tests.python.sweep {shown}` with PyTorch {torch.__version__}:", "", "| | |", "|---|---:|"]
+    lines = [
+        f"`python -m tests.python.sweep {shown}` with PyTorch {torch.__version__}:",
+        "",
+        "| | |",
+        "|---|---:|",
+    ]
     for label, value in totals.table():
         lines.append(f"| {'&nbsp;&nbsp;' if label.startswith('  ') else ''}{label.strip()} | {value} |")
     for status, title in ((UNCOMPILED, "Why samples ran uncompiled"), (REFUSED, "Why samples were refused")):
         why = totals.why(status)
-        lines += ["", f"{title}:", "", f"| samples | {totals.kind}s | reason |", "|---:|---:|---|"] if why else []
+        lines += (
+            ["", f"{title}:", "", f"| samples | {totals.kind}s | reason |", "|---:|---:|---|"] if why else []
+        )
         lines += [f"| {count} | {len(names)} | {text.replace('|', '/')} |" for text, count, names in why]
     return "\n".join(lines)

@@ -21,7 +21,8 @@ class Exemption:
 
 
 def exemptions(kind: str, known: set[str]) -> dict[str, Exemption]:
-    """By name, of the lines `KIND NAME [KEYWORD=VALUE]: REASON`; a name that the database does not have is an error."""
+    """By name, of the lines `KIND NAME [KEYWORD=VALUE]: REASON`; a name that the database does not
+    have is an error."""
     result = {}
     for number, line in enumerate(FILE.read_text().splitlines(), 1):
         line = line.split("#", 1)[0].strip()

@@ -12,7 +12,8 @@ from torch import Tensor
 
 
 class Copier:
-    """Copies nested arguments so that tensors that share memory, or are one, still do; each copy is a leaf."""
+    """Copies nested arguments so that tensors that share memory, or are one, still do; each
+    copy is a leaf."""
 
     def __init__(self) -> None:
         self.tensors: dict[int, Tensor] = {}
@@ -30,7 +31,12 @@ class Copier:
     def copied(self, tensor: Tensor) -> Tensor:
         if isinstance(tensor, torch.nn.Parameter):
             return torch.nn.Parameter(self.copied(tensor.data), tensor.requires_grad)
-        if type(tensor) is not Tensor or tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
+        if (
+            type(tensor) is not Tensor
+            or tensor.layout is not torch.strided
+            or tensor.is_nested
+            or tensor.is_quantized
+        ):
             return tensor.detach().clone().requires_grad_(tensor.requires_grad)
         storage = tensor.untyped_storage()
         if storage._cdata not in self.storages:

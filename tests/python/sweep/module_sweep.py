@@ -19,7 +19,16 @@ from .op_sweep import SAMPLE_SEEDS, shown
 from .outcome import Outcome, fresh, observe, outcome_difference
 from .record import Announce, Limits, Record
 from .subject import Subject
-from .verdict import FAILED, PASSED, UNCOMPILED, Verdict, data_dependent_operator, described, judge_errors, without_place
+from .verdict import (
+    FAILED,
+    PASSED,
+    UNCOMPILED,
+    Verdict,
+    data_dependent_operator,
+    described,
+    judge_errors,
+    without_place,
+)
 
 MODULES: dict[str, ModuleInfo] = {info.name: info for info in module_db}
 STEP = 0.1
@@ -34,7 +43,8 @@ class Trained:
 
 
 def sweep_module(name: str, subject: Subject, limits: Limits, announce: Announce) -> Record:
-    """Judges the samples of one module in float32 and, of those that have it, float64; in train and in eval."""
+    """Judges the samples of one module in float32 and, of those that have it, float64; in
+    train and in eval."""
     info, record, begin = MODULES[name], Record(name), time.monotonic()
     dtypes = [d for d in (torch.float32, torch.float64) if d in info.supported_dtypes("cpu")]
     for dtype in dtypes:
@@ -75,18 +85,23 @@ def sweep_mode(
 
 def samples_of(info: ModuleInfo, dtype: torch.dtype, mode: str, seed: int) -> list[ModuleInput]:
     seed_all(seed)
-    samples = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=mode == "train")
+    samples = info.module_inputs_func(
+        info, device="cpu", dtype=dtype, requires_grad=True, training=mode == "train"
+    )
     return [s for s in samples if s.forward_input is not None]
 
 
 def judge_module(
     info: ModuleInfo, dtype: torch.dtype, mode: str, sample: ModuleInput, other: ModuleInput, subject: Subject
 ) -> Verdict:
-    """Steps of training on two sets of data; parameters, and so what a step computes, differ from step to step."""
+    """Steps of training on two sets of data; parameters, and so what a step computes, differ
+    from step to step."""
     eager = built(info, sample, dtype, mode)
     copied = copy.deepcopy(eager.module)
     compiled = Trained(copied, subject.compile(copied))
-    if text := difference(list(eager.module.state_dict()), list(compiled.call.state_dict()), "list of the keys of state_dict"):
+    if text := difference(
+        list(eager.module.state_dict()), list(compiled.call.state_dict()), "list of the keys of state_dict"
+    ):
         return Verdict(FAILED, text)
     calls = [arguments(sample)]
     if alike(calls[0], arguments(other)):
@@ -96,7 +111,9 @@ def judge_module(
         a, b = (step(trained, args, kwargs) for trained in (eager, compiled))
         if a.error or b.error:
             state = {**dict(eager.module.named_parameters()), **dict(eager.module.named_buffers())}
-            return judge_errors(a, b, subject, lambda: data_dependent_operator(eager.module, fresh(args, kwargs), state))
+            return judge_errors(
+                a, b, subject, lambda: data_dependent_operator(eager.module, fresh(args, kwargs), state)
+            )
         if text := outcome_difference(a, b) or module_difference(eager.module, compiled.module):
             return Verdict(FAILED, text if position == 0 else f"in step {position + 1}: {text}")
         update(eager.module), update(compiled.module)
@@ -121,7 +138,8 @@ def fresh_pair(call: tuple[tuple, dict]) -> tuple[tuple, dict]:
 
 
 def step(trained: Trained, args: tuple, kwargs: dict) -> Outcome:
-    """A forward, and the backward into the arguments and into the module's own gradients, as training does it."""
+    """A forward, and the backward into the arguments and into the module's own gradients,
+    as training does it."""
     given = fresh(args, kwargs)
     trained.module.zero_grad()
     outcome = observe(trained.call, given, lambda outputs: outputs, order=0)

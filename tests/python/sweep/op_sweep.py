@@ -65,22 +65,32 @@ def without_seeding(variant: Callable | None) -> Callable | None:
 
 
 def unseeded(op: OpInfo) -> OpInfo:
-    """The database wraps random ops so that each call seeds, and puts the generator back; such ops run as they are. This one has no wrapper, and is compiled."""
+    """The database wraps random ops so that each call seeds, and puts the generator back; such ops run as
+    they are. This one has no wrapper, and is compiled."""
     bare = copy.copy(op)
-    bare.op, bare.inplace_variant, bare.method_variant = map(without_seeding, (op.op, op.inplace_variant, op.method_variant))
+    bare.op, bare.inplace_variant, bare.method_variant = map(
+        without_seeding, (op.op, op.inplace_variant, op.method_variant)
+    )
     return bare
 
 
 OPS: dict[str, OpInfo] = {full_name(op): op for op in op_db}
-OPS |= {f"{name}.unseeded": unseeded(op) for name, op in OPS.items() if any(map(seeds, (op.op, op.inplace_variant, op.method_variant)))}
+OPS |= {
+    f"{name}.unseeded": unseeded(op)
+    for name, op in OPS.items()
+    if any(map(seeds, (op.op, op.inplace_variant, op.method_variant)))
+}
 
 
 def stages_of(op: OpInfo, limits: Limits) -> list[Stage]:
-    """The function itself first, in its main dtype; then its variants, the other dtypes and the second order."""
+    """The function itself first, in its main dtype; then its variants, the other dtypes
+    and the second order."""
     dtypes = op.supported_dtypes("cpu")
     if not dtypes:
         return []
-    main = next((d for d in (torch.float32, torch.complex64, torch.int64) if d in dtypes), min(dtypes, key=str))
+    main = next(
+        (d for d in (torch.float32, torch.complex64, torch.int64) if d in dtypes), min(dtypes, key=str)
+    )
     stages = [Stage("function", main, 40)]
     if op.inplace_variant:
         stages.append(Stage("inplace", main, 20))
@@ -89,7 +99,9 @@ def stages_of(op: OpInfo, limits: Limits) -> list[Stage]:
         stages.append(Stage("method", main, 6))
     if op.supports_gradgrad and torch.float64 in op.supported_backward_dtypes("cpu"):
         stages.append(Stage("second", torch.float64, 10))
-    stages += [Stage("function", d, 8) for d in (torch.complex64, torch.float64) if d in dtypes and d is not main]
+    stages += [
+        Stage("function", d, 8) for d in (torch.complex64, torch.float64) if d in dtypes and d is not main
+    ]
     return [s for s in stages if limits.wants(s.name, shown(s.dtype))]
 
 
@@ -115,7 +127,13 @@ def sweep_op(name: str, subject: Subject, limits: Limits, announce: Announce) ->
 
 
 def sweep_stage(
-    op: OpInfo, stage: Stage, subject: Subject, limits: Limits, record: Record, announce: Announce, deadline: float
+    op: OpInfo,
+    stage: Stage,
+    subject: Subject,
+    limits: Limits,
+    record: Record,
+    announce: Announce,
+    deadline: float,
 ) -> None:
     try:
         samples, others = (samples_of(op, stage.dtype, seed) for seed in SAMPLE_SEEDS)
@@ -152,7 +170,9 @@ def samples_of(op: OpInfo, dtype: torch.dtype, seed: int) -> list[SampleInput]:
     return list(op.sample_inputs("cpu", dtype, requires_grad=differentiable, set_seed=False))
 
 
-def asked(op: OpInfo, stage: Stage, function: Callable, sample: SampleInput, other: SampleInput | None) -> Question:
+def asked(
+    op: OpInfo, stage: Stage, function: Callable, sample: SampleInput, other: SampleInput | None
+) -> Question:
     calls = [((sample.input, *sample.args), dict(sample.kwargs))]
     if other is not None:
         further = ((other.input, *other.args), dict(other.kwargs))
@@ -204,4 +224,6 @@ def makes_view(op: OpInfo, sample: SampleInput) -> bool:
 def has_own_places(view: torch.Tensor) -> bool:
     """Whether no two elements share a place in memory, where the order of writes would decide the result."""
     numbers = torch.arange(view.untyped_storage().nbytes() // view.element_size())
-    return numbers.as_strided(view.shape, view.stride(), view.storage_offset()).unique().numel() == view.numel()
+    return (
+        numbers.as_strided(view.shape, view.stride(), view.storage_offset()).unique().numel() == view.numel()
+    )

@@ -26,7 +26,8 @@ class Arguments:
 
 
 def fresh(args: tuple, kwargs: dict, *, first_is_written: bool = False) -> Arguments:
-    """Copies of the arguments; what is to be written is a further copy that autograd sees, since leaves refuse writes."""
+    """Copies of the arguments; what is to be written is a further copy that autograd sees,
+    since leaves refuse writes."""
     args, kwargs = Copier()((args, kwargs))
     distinct = {id(t): t for t in tensors_in((args, kwargs))}.values()
     leaves = [t for t in distinct if t.requires_grad]
@@ -85,7 +86,9 @@ def differentiate(outcome: Outcome, leaves: list[Tensor], process: Callable[[Any
         return
     generator = torch.Generator().manual_seed(TANGENT_SEED)
     tangents = [tangent_like(t, generator).requires_grad_(order > 1) for t in roots]
-    outcome.gradients = list(torch.autograd.grad(roots, leaves, tangents, allow_unused=True, create_graph=order > 1))
+    outcome.gradients = list(
+        torch.autograd.grad(roots, leaves, tangents, allow_unused=True, create_graph=order > 1)
+    )
     if order < 2:
         return
     outcome.failed_in = "second backward"
@@ -106,7 +109,8 @@ def tangent_like(tensor: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def shared_memory(arguments: list[Tensor], outputs: Any) -> list[tuple]:
-    """For each output: which argument it is, and which argument or earlier output it shares memory with, and where."""
+    """For each output: which argument it is, and which argument or earlier output it shares
+    memory with, and where."""
     known = [(t, memory(t)) for t in arguments]
     result = []
     for output in tensors_in(outputs):
@@ -124,8 +128,11 @@ def memory(tensor: Tensor) -> int | None:
     return tensor.untyped_storage()._cdata
 
 
-def outcome_difference(eager: Outcome, compiled: Outcome, *, values: bool = True, order: int = 1) -> str | None:
-    """How two outcomes of the same call differ, errors aside; the second order is compared within its tolerance."""
+def outcome_difference(
+    eager: Outcome, compiled: Outcome, *, values: bool = True, order: int = 1
+) -> str | None:
+    """How two outcomes of the same call differ, errors aside; the second order is
+    compared within its tolerance."""
     if order > 1:
         return (
             difference(eager.outputs, compiled.outputs, "output", values=values)

@@ -1,4 +1,5 @@
-"""What was found out about one op or module, in a form that travels between processes, and the sum of many."""
+"""What was found out about one op or module, in a form that travels between processes, and
+the sum of many."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from .verdict import FAILED, Verdict
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a subject is tried: samples a stage (none: all), seconds an op, and one stage, dtype or sample alone."""
+    """How much of a subject is tried: samples a stage (none: all), seconds an op, and one stage,
+    dtype or sample alone."""
 
     everything: bool = False
     seconds: float = 60.0
@@ -56,8 +58,16 @@ class Record:
         self.stages[f"{stage} {dtype}"] += 1
         self.again += verdict.again
         if verdict.status == FAILED:
-            case = {"name": self.name, "stage": stage, "dtype": dtype, "sample": sample, "reason": verdict.reason}
-            case["keywords"] = [f"{name}={value}" for name, value in (keywords or {}).items() if isinstance(value, str)]
+            case = {
+                "name": self.name,
+                "stage": stage,
+                "dtype": dtype,
+                "sample": sample,
+                "reason": verdict.reason,
+            }
+            case["keywords"] = [
+                f"{name}={value}" for name, value in (keywords or {}).items() if isinstance(value, str)
+            ]
             self.failures.append(case)
         elif verdict.reason:
             self.reasons[f"{verdict.status}: {verdict.reason}"] += 1

@@ -1,4 +1,5 @@
-"""Shows that the sweep can fail: each stand-in is wrong in one way, and must be caught by an op that shows it."""
+"""Shows that the sweep can fail: each stand-in is wrong in one way, and must be caught by an
+op that shows it."""
 
 from __future__ import annotations
 
@@ -42,5 +43,7 @@ def run() -> int:
     for op in CLEAN:
         failures = swept("original", op, None).failures
         wrong += bool(failures)
-        print(f"{'FAILS' if failures else 'passes':12} {'original':14} {op}: {failures[0] if failures else ''}")
+        print(
+            f"{'FAILS' if failures else 'passes':12} {'original':14} {op}: {failures[0] if failures else ''}"
+        )
     return 1 if wrong else 0

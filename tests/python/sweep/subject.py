@@ -42,8 +42,11 @@ class Tandem:
         self.unsupported = (tandem.UnsupportedError,)
 
     def compile(self, function: Callable) -> Callable:
-        # Watched calls run the original; with TANDEM_WATCHED_CALLS=all the watching is judged instead of compiled code.
-        return self.door.compile(function, backend=self.backend, watched_calls=os.environ.get("TANDEM_WATCHED_CALLS") == "all")
+        # Watched calls run the original; with TANDEM_WATCHED_CALLS=all the watching is judged instead
+        # of compiled code.
+        return self.door.compile(
+            function, backend=self.backend, watched_calls=os.environ.get("TANDEM_WATCHED_CALLS") == "all"
+        )
 
     def eager_reason(self, compiled: Callable, args: tuple, kwargs: dict) -> str:
         return self.door.explain(compiled, *args, **kwargs).eager_reason
@@ -107,7 +110,10 @@ def remembered(function: Callable) -> Callable:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         outputs = function(*args, **kwargs)
-        shapes, others = [t.shape for t in tensors_in((args, kwargs))], [a for a in args if not isinstance(a, Tensor)]
+        shapes, others = (
+            [t.shape for t in tensors_in((args, kwargs))],
+            [a for a in args if not isinstance(a, Tensor)],
+        )
         key = (str(shapes), str(others), str(kwargs.keys()))
         first = known.setdefault(key, [t.detach().clone() for t in tensors_in(outputs)])
         with torch.no_grad():

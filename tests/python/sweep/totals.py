@@ -60,14 +60,20 @@ class Totals:
             (f"{self.kind}s in the database", str(len(self.records))),
             (f"{self.kind}s judged", str(len(self.judged))),
             ("samples", str(sum(sums.values()))),
-            *((f"  {stage}", str(count)) for stage, count in sorted(stages.items(), key=lambda item: -item[1])),
+            *(
+                (f"  {stage}", str(count))
+                for stage, count in sorted(stages.items(), key=lambda item: -item[1])
+            ),
             ("passed, compiled", str(sums[PASSED])),
             ("passed, ran uncompiled", f"{sums[UNCOMPILED]} (of {len(uncompiled)} {self.kind}s)"),
             ("  called again on other data", str(sum(r.again for r in self.records))),
             ("refused as they should be", str(sums[REFUSED])),
             (f"{self.kind}s exempt", f"{len(self.used_exemptions)} ({len(self.excused_failures)} samples)"),
             *((f"  {reason}", str(count)) for reason, count in exempt.items()),
-            ("failed", f"{len(self.failures)} (of {len({case['name'] for case in self.failures})} {self.kind}s)"),
+            (
+                "failed",
+                f"{len(self.failures)} (of {len({case['name'] for case in self.failures})} {self.kind}s)",
+            ),
             ("left out by the short form", str(sum(r.not_chosen for r in self.records))),
             ("left out for lack of time", str(sum(r.out_of_time for r in self.records))),
             ("seconds", f"{self.seconds:.0f}"),
@@ -101,8 +107,13 @@ class Totals:
         lines += ["Left out for lack of time:"] if late else []
         lines += [f"  {r.name}: {r.out_of_time} samples" for r in late]
         lines += ["Failures:"] if self.failures else []
-        lines += [f"  {c['name']} {c['stage']} {c['dtype']} {c['sample']}: {c['reason']}" for c in self.failures]
-        lines += [f"The exemption of {name} is no longer needed: all its samples passed." for name in self.needless()]
+        lines += [
+            f"  {c['name']} {c['stage']} {c['dtype']} {c['sample']}: {c['reason']}" for c in self.failures
+        ]
+        lines += [
+            f"The exemption of {name} is no longer needed: all its samples passed."
+            for name in self.needless()
+        ]
         if self.too_many_exempt():
             lines.append(f"More than {MOST_EXEMPT:.0%} of the {self.kind}s are exempt.")
         lines += [f"{label:{width}}{value}" for label, value in rows]
@@ -112,5 +123,3 @@ class Totals:
 def shortened(names: list[str], limit: int = 8) -> str:
     rest = len(names) - limit
     return ", ".join(names[:limit]) + (f", and {rest} more" if rest > 0 else "")
-
-

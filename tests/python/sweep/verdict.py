@@ -10,7 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
 
 from .inputs import rebuilt
 from .outcome import Arguments, Outcome, fresh, observe, outcome_difference
@@ -48,7 +52,8 @@ class Question:
 
 
 def judge(question: Question, subject: Subject, compiled: Callable) -> Verdict:
-    """The verdict on the first call and then on those with other data; `compiled` may have served other samples before."""
+    """The verdict on the first call and then on those with other data; `compiled` may have
+    served other samples before."""
     verdict = judge_call(question, 0, subject, compiled)
     if verdict.status == FAILED:
         return explained_failure(verdict, question, subject)
@@ -68,7 +73,8 @@ def judge(question: Question, subject: Subject, compiled: Callable) -> Verdict:
 def judge_call(question: Question, which: int, subject: Subject, compiled: Callable) -> Verdict:
     eager = question.observed(question.function, which)
     given = question.arguments(which)
-    # Asked first: a function with as many signatures as there are samples would not compile them of its own accord.
+    # Asked first: a function with as many signatures as there are samples would not compile them of
+    # its own accord.
     reason = eager_reason(subject, compiled, given)
     broken = subject.broken()
     outcome = question.observed(compiled, which)
@@ -89,8 +95,11 @@ def eager_reason(subject: Subject, compiled: Callable, given: Arguments) -> str:
         return ""
 
 
-def judge_errors(eager: Outcome, compiled: Outcome, subject: Subject, operator: Callable[[], str | None]) -> Verdict:
-    """An error is right where eager has one of its kind, or where the result depends on data and the error names an operator."""
+def judge_errors(
+    eager: Outcome, compiled: Outcome, subject: Subject, operator: Callable[[], str | None]
+) -> Verdict:
+    """An error is right where eager has one of its kind, or where the result depends on data and the
+    error names an operator."""
     if eager.error is None:
         if isinstance(compiled.error, subject.unsupported) and (needed := operator()):
             if named := re.search(r"\w+::\w+", str(compiled.error)):
@@ -98,7 +107,9 @@ def judge_errors(eager: Outcome, compiled: Outcome, subject: Subject, operator: 
             return Verdict(FAILED, f"the error does not name {needed}: {described(compiled.error)}")
         return Verdict(FAILED, f"{compiled.failed_in} raises {described(compiled.error)}")
     if compiled.error is None:
-        return Verdict(FAILED, f"accepts what eager refuses in the {eager.failed_in}: {described(eager.error)}")
+        return Verdict(
+            FAILED, f"accepts what eager refuses in the {eager.failed_in}: {described(eager.error)}"
+        )
     if compiled.failed_in != eager.failed_in:
         there = f"in eager the {eager.failed_in}: {described(eager.error)}"
         return Verdict(FAILED, f"{compiled.failed_in} raises {described(compiled.error)}, {there}")
@@ -107,8 +118,11 @@ def judge_errors(eager: Outcome, compiled: Outcome, subject: Subject, operator: 
     return Verdict(FAILED, f"raises {described(compiled.error)}, in eager {described(eager.error)}")
 
 
-def data_dependent_operator(function: Callable, given: Arguments, state: dict[str, Tensor] | None = None) -> str | None:
-    """The operator whose result, by PyTorch's own shape propagation, cannot be known without data; `state` is a module's."""
+def data_dependent_operator(
+    function: Callable, given: Arguments, state: dict[str, Tensor] | None = None
+) -> str | None:
+    """The operator whose result, by PyTorch's own shape propagation, cannot be known without data;
+    `state` is a module's."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
 
     def faked(tree: Any) -> Any:
@@ -129,12 +143,17 @@ def data_dependent_operator(function: Callable, given: Arguments, state: dict[st
 
 
 def explained_failure(verdict: Verdict, question: Question, subject: Subject) -> Verdict:
-    """The failure, with what else is known of it: whether eager repeats itself, and whether the sample passes on its own."""
+    """The failure, with what else is known of it: whether eager repeats itself, and whether the sample
+    passes on its own."""
     eager, again = (question.observed(question.function, 0) for _ in range(2))
-    if not eager.error and (text := outcome_difference(eager, again, values=question.values, order=question.order)):
+    if not eager.error and (
+        text := outcome_difference(eager, again, values=question.values, order=question.order)
+    ):
         return Verdict(FAILED, f"eager does not repeat itself: {text}")
     alone = judge_call(question, 0, subject, subject.compile(question.function))
-    return verdict if alone.status == FAILED else Verdict(FAILED, f"only after other samples: {verdict.reason}")
+    return (
+        verdict if alone.status == FAILED else Verdict(FAILED, f"only after other samples: {verdict.reason}")
+    )
 
 
 def described(error: Exception | None) -> str:

@@ -26,7 +26,9 @@ class Worker:
         self.limits = limits
         command = [sys.executable, "-m", __package__, "worker", kind, json.dumps(asdict(limits)), *options]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
 
     def sweep(self, name: str) -> Record | None:
         """The record of one name, or none when the process died of it."""
@@ -55,7 +57,9 @@ class Worker:
         self.process.wait()
 
 
-def sweep_in_processes(kind: str, names: list[str], limits: Limits, options: list[str], jobs: int) -> Iterator[Record]:
+def sweep_in_processes(
+    kind: str, names: list[str], limits: Limits, options: list[str], jobs: int
+) -> Iterator[Record]:
     """Records as they come, from `jobs` processes."""
     idle: Queue[Worker] = Queue()
 
@@ -79,7 +83,9 @@ def died(name: str, worker: Worker) -> Record:
     record = Record(name)
     words = worker.last.removeprefix(name).split()
     stage, dtype, sample = words if len(words) == 3 else ("", "", "-1")
-    record.add(Verdict(FAILED, f"the process ended with {worker.process.returncode}"), stage, dtype, int(sample))
+    record.add(
+        Verdict(FAILED, f"the process ended with {worker.process.returncode}"), stage, dtype, int(sample)
+    )
     return record
 
 
