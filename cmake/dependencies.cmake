@@ -56,6 +56,11 @@ else()
   endif()
 endif()
 
+# Boost.Graph's max-flow, which is headers alone.
+find_path(BOOST_INCLUDE boost/graph/boykov_kolmogorov_max_flow.hpp HINTS ${TANDEM_DEPS}/include REQUIRED)
+add_library(tandem_boost INTERFACE IMPORTED GLOBAL)
+target_include_directories(tandem_boost SYSTEM INTERFACE ${BOOST_INCLUDE})
+
 # Without zstd the cache is kept uncompressed, and what another build compressed is refused with a
 # sentence that says so.
 add_library(tandem_zstd INTERFACE IMPORTED GLOBAL)

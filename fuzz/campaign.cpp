@@ -55,6 +55,12 @@ void count(Report& report, const Outcome& outcome) {
 
 }  // namespace
 
+Setup Campaign::setup_of(uint64_t number) const {
+  Setup own = setup;
+  if (budgets) own.options.memory_budget = double(number % 11) / 10;
+  return own;
+}
+
 Report run(const Campaign& campaign) {
   Silence silence;
   const c10::WarningUtils::WarningHandlerGuard guard(&silence);
@@ -63,10 +69,10 @@ Report run(const Campaign& campaign) {
        number < campaign.first + campaign.programs && report.failures.size() < campaign.most_failures;
        ++number) {
     const Program program = generate(campaign.seed, number);
-    const Outcome outcome = judge(program, campaign.setup);
+    const Setup setup = campaign.setup_of(number);
+    const Outcome outcome = judge(program, setup);
     count(report, outcome);
-    if (outcome.mismatch)
-      report.failures.push_back(describe(number, program, *outcome.mismatch, campaign.setup));
+    if (outcome.mismatch) report.failures.push_back(describe(number, program, *outcome.mismatch, setup));
   }
   return report;
 }

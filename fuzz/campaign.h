@@ -28,6 +28,10 @@ struct Campaign {
   uint64_t seed = 0, first = 0, programs = 0;
   Setup setup = {};
   size_t most_failures = 10;  ///< ends there
+  bool budgets = false;       ///< each program has a memory budget of its own
+
+  /// What a program is compiled with.
+  Setup setup_of(uint64_t number) const;
 };
 
 /// Runs in this process; a crash ends it.

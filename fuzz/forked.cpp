@@ -57,7 +57,7 @@ Report run_marked(const Campaign& campaign, volatile uint64_t& running) {
   for (uint64_t k = 0; k < campaign.programs && report.failures.size() < campaign.most_failures; ++k) {
     running = campaign.first + k;
     alarm(seconds_a_program);
-    add(report, run({campaign.seed, campaign.first + k, 1, campaign.setup, 1}));
+    add(report, run({campaign.seed, campaign.first + k, 1, campaign.setup, 1, campaign.budgets}));
   }
   return report;
 }
@@ -66,7 +66,7 @@ Failure shrink_crash(const Campaign& campaign, uint64_t number, const std::strin
   auto crashes = [&](const Program& program) {
     const Child child([&] {
       alarm(seconds_a_candidate);
-      compare(subject_of(program), campaign.setup);
+      compare(subject_of(program), campaign.setup_of(number));
       return std::string();
     });
     return crash_of(wait_for(child.pid())) == how;

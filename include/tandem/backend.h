@@ -44,20 +44,22 @@ enum class Stage : uint8_t { Joint, Forward, Backward, Inference };
 struct CompileContext {
   Stage stage = Stage::Inference;
   size_t graph_id = 0;  ///< of the function: all of its code shares it
-  size_t signature =
-      0;  ///< which of the function's signatures, counted from 0: a forward and its backwards share it
-  size_t order =
-      1;  ///< of differentiation: 1 for the function and its gradient, 2 for a gradient that has one in turn
+  /// which of the function's signatures, counted from 0: a forward and its backwards share it
+  size_t signature = 0;
+  /// of differentiation: 1 for the function and its gradient, 2 for a gradient that has one in turn
+  size_t order = 1;
   size_t variant = 0;  ///< which of the backwards of this order, counted from 0
   std::string name;    ///< Options::name, else a number
   const Contract* contract = nullptr;
-  c10::Device device = c10::kCPU;  ///< that of the inputs and outputs; an accelerator where there are several
-  std::vector<size_t>
-      static_inputs;  ///< positions of inputs whose address stays: parameters, buffers, captures
+  /// that of the inputs and outputs; an accelerator where there are several
+  c10::Device device = c10::kCPU;
+  /// positions of inputs whose address stays: parameters, buffers, captures
+  std::vector<size_t> static_inputs;
   /// Positions of inputs that nobody else reads once the last backward has run: memory of one whose
   /// use_count() is 1 may be used for something else.
   std::vector<size_t> donated_inputs;
-  size_t first_tangent = 0;  ///< from here on inputs are tangents; the number of inputs where there are none
+  /// from here on inputs are tangents; the number of inputs where there are none
+  size_t first_tangent = 0;
   std::vector<TensorMeta> example;  ///< metadata of the inputs
   const Options* options = nullptr;
 };
@@ -96,6 +98,9 @@ class Backend {
   virtual bool draws_from_states() const { return false; }
   /// Whether it prefers counter-based random numbers to libtorch's, where Options::random is empty.
   virtual bool prefers_counter_numbers() const { return false; }
+  /// Whether it computes a node in loops together with its neighbours, so that computing it again takes no
+  /// longer than reading its results from memory; partitioners ask.
+  virtual bool fuses(const Graph&, const Node&) const { return false; }
   /// Which decompositions it wants to see applied first.
   virtual DecompositionTable decompositions() const { return {}; }
   /// Which passes are to run on the graphs of a stage that it is asked to compile, behind the registered

@@ -17,11 +17,12 @@ struct Explanation {
   Contract contract;
   std::string key, cache_state = "off", bypass_reason;
   std::vector<std::string> key_components;  ///< "name: hash", to see why two keys differ
-  int64_t saved_bytes = 0,
-          eager_saved_bytes =
-              0;  ///< distinct storages kept between forward and backward, neither inputs nor outputs
-  std::string
-      eager_reason;  ///< why calls like this run as they are, uncompiled; empty when they are compiled
+  /// of a step, above what is alive before it; 0 for inference
+  int64_t predicted_peak_bytes = 0;
+  /// distinct storages kept between forward and backward, neither inputs nor outputs
+  int64_t saved_bytes = 0, eager_saved_bytes = 0;
+  /// why calls like this run as they are, uncompiled; empty when they are compiled
+  std::string eager_reason;
   size_t nodes_recorded = 0;  ///< before any pass
   double trace_seconds = 0, compile_seconds = 0;
 };

@@ -21,18 +21,36 @@ struct Partition {
   std::vector<Value> saved;
 };
 
+/// How many seconds a node takes when it is run by itself.
+using CostModel = Named<double(const Graph&, const Node&)>;
+
 /// What a partitioner is told besides the graph.
 struct PartitionContext {
   double memory_budget = 1;  ///< Options::memory_budget
   /// Values of the forward that are saved whether or not this backward reads them: derivatives of higher
   /// order will.
   std::vector<Value> must_save = {};
+  std::optional<int64_t> memory_budget_bytes = {};  ///< Options::memory_budget_bytes
+  CostModel cost_model = {};                        ///< Options::cost_model; empty: the built-in one
+  /// Whether the backend computes a node in loops together with its neighbours, so that computing it again
+  /// takes no longer than reading it; empty: it does so with none.
+  std::function<bool(const Graph&, const Node&)> fuses = {};
 };
 
 using Partitioner = Named<Partition(const Joint&, const PartitionContext&)>;
 
 /// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved.
 Partition partition_default(const Joint& joint, const PartitionContext& context = {});
+
+/// At a budget of 1 as few bytes are saved as can be without computing anything again but what the backend
+/// fuses. Below, values are given up in the order of bytes for seconds, a smaller budget those of a larger
+/// one and more: until the predicted peak of a step has come down from that of budget 1 as far towards the
+/// least that is found as the budget asks for, or until as few bytes are saved as the context allows.
+Partition partition_min_cut(const Joint& joint, const PartitionContext& context = {});
+
+/// The highest number of bytes that are alive at once in a step, above those that were before: forward, then
+/// backward, each value freed at its last use.
+int64_t predicted_peak_bytes(const Partition& halves);
 
 /// The least is saved: what the backward reads is computed again from the primals wherever that gives the
 /// same, and random numbers are drawn again from the generator's state. It does so from copies of the

@@ -122,10 +122,13 @@ void bind_compiling(py::module_& m) {
   py::class_<PartitionContext>(m, "PartitionContext", "What a partitioner is told besides the graph.")
       .def(py::init<>())
       .def_readonly("memory_budget", &PartitionContext::memory_budget)
+      .def_readonly("memory_budget_bytes", &PartitionContext::memory_budget_bytes)
       .def_readonly("must_save", &PartitionContext::must_save,
                     "Values of the forward that are saved whether or not this backward reads them.");
   m.def("partition_default", &partition_default, "joint"_a, "context"_a = PartitionContext(),
         "Each node runs in the phase in which it was recorded.");
+  m.def("partition_min_cut", &partition_min_cut, "joint"_a, "context"_a = PartitionContext(),
+        "Keeps few bytes, and computes again what takes the least time for them.");
 }
 
 void bind_explanation(py::module_& m) {
@@ -139,6 +142,7 @@ void bind_explanation(py::module_& m) {
       .def_readonly("bypass_reason", &Explanation::bypass_reason)
       .def_readonly("key_components", &Explanation::key_components)
       .def_readonly("saved_bytes", &Explanation::saved_bytes)
+      .def_readonly("predicted_peak_bytes", &Explanation::predicted_peak_bytes)
       .def_readonly("eager_saved_bytes", &Explanation::eager_saved_bytes)
       .def_readonly("eager_reason", &Explanation::eager_reason,
                     "Why calls like this run as they are, uncompiled; empty when they are compiled.")

@@ -57,6 +57,7 @@ void bind_options(py::module_& m) {
       .def_readwrite("cudagraphs", &Options::cudagraphs)
       .def_readwrite("partitioner", &Options::partitioner)
       .def_readwrite("memory_budget", &Options::memory_budget)
+      .def_readwrite("memory_budget_bytes", &Options::memory_budget_bytes)
       .def_readwrite("random", &Options::random)
       .def_readwrite("keep_input_mutations", &Options::keep_input_mutations)
       .def_readwrite("watched_calls", &Options::watched_calls)

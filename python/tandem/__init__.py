@@ -28,6 +28,7 @@ from ._C import (  # noqa: E402
     backends,
     counters,
     partition_default,
+    partition_min_cut,
     reset,
 )
 from ._compile import CompiledFunction, compile, explain  # noqa: E402
@@ -56,5 +57,6 @@ __all__ = [
     "counters",
     "explain",
     "partition_default",
+    "partition_min_cut",
     "reset",
 ]

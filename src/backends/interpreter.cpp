@@ -1,6 +1,6 @@
 #include "backends/interpreter.h"
 
-#include "backends/accumulate.h"
+#include "graph/in_place_adds.h"
 #include "graph/draws.h"
 #include "graph/uses.h"
 #include "ops/facts.h"
@@ -117,7 +117,8 @@ class Program::Builder {
   int32_t define(Value v) {
     if (keep_all_) return registers_[v.id] = v.id;
     if (last_read_[v.id] == no_node) return -1;
-    if (registers_[v.id] >= 0) return registers_[v.id];  // a written argument that is also the call's result
+    // a written argument that is also the call's result
+    if (registers_[v.id] >= 0) return registers_[v.id];
     if (free_.empty()) {
       free_.push_back(int32_t(program_.register_count_++));
       value_in_.push_back(-1);

@@ -47,7 +47,8 @@ void contest_with_peers(Contest& contest, StepTimes& times, const std::string& m
 
 Json bench_line(const std::string& model, const std::string& backend, const BenchOptions& options) {
   const c10::Device device(options.device);
-  Contest contest(bench::make_benchmark(model, device, options.layers), device, backend);
+  Contest contest(bench::make_benchmark(model, device, options.layers), device,
+                  compile_options(options, backend));
   Json peers = Json::object();
   StepTimes times;
   for (int i = 0; i < warm_up_steps; ++i) contest.eager_step(), contest.compiled_step();
@@ -78,6 +79,7 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
                {"load_s", loaded ? warm["compile_s"] : Json()},
                {"saved_bytes", explanation.saved_bytes},
                {"eager_saved_bytes", explanation.eager_saved_bytes},
+               {"predicted_peak_bytes", explanation.predicted_peak_bytes},
                {"peak_bytes", contest.compiled_peak_bytes()},
                {"eager_peak_bytes", contest.eager_peak_bytes()}};
   line.update(peers);
@@ -123,8 +125,8 @@ Row table_head(bool peers) {
 }
 
 void print_models(const BenchOptions& options) {
-  for (const std::string& backend : options.backends)
-    find_backend(backend);  // a wrong name fails before any time is spent
+  // a wrong name fails before any time is spent
+  for (const std::string& backend : options.backends) find_backend(backend);
   std::vector<Row> rows{table_head(options.peers)};
   for (const std::string& model : options.models)
     for (const std::string& backend : options.backends) {
@@ -151,6 +153,10 @@ void add_bench(CLI::App& app) {
   command->add_option("--device", options->device, "cpu or cuda")
       ->check(CLI::IsMember({"cpu", "cuda"}))
       ->capture_default_str();
+  command->add_option("--partitioner", options->partitioner, "How graphs are split")->capture_default_str();
+  command->add_option("--partition-for", options->partition_for,
+                      "Split for this backend, whichever one runs: what it fuses counts as free to compute "
+                      "again");
   command
       ->add_option("--threads", options->threads,
                    "Threads of libtorch's CPU operators; its own choice when left out")
@@ -166,6 +172,8 @@ void add_bench(CLI::App& app) {
   command->add_flag("--linear", options->linear, "Compile time per node of gpt with 4 to 64 layers instead");
   command->add_flag("--promise", options->promise,
                     "Loops whose sizes keep changing, and watched calls, over eager instead");
+  command->add_flag("--budget", options->budget,
+                    "Time and memory at 11 memory budgets instead, and a chart of them; partitioner min_cut");
   command->add_flag("--warm-start", options->warm_start,
                     "Compiling gpt with 12 layers of width 768, and loading it in new processes from the "
                     "folder and from a bundle, instead");
@@ -183,6 +191,8 @@ void add_bench(CLI::App& app) {
       print_linear(chosen);
     else if (chosen.promise)
       print_promise(chosen);
+    else if (chosen.budget)
+      print_budgets(chosen);
     else if (chosen.warm_start)
       print_warm_start(chosen);
     else

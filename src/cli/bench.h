@@ -1,7 +1,7 @@
 /// What the kinds of benchmark share: each prints its lines to standard output.
 #pragma once
 
-#include <c10/core/Device.h>
+#include <tandem/options.h>
 
 #include <nlohmann/json.hpp>
 
@@ -15,14 +15,17 @@ using Json = nlohmann::ordered_json;
 
 struct BenchOptions {
   std::vector<std::string> models, backends;
+  std::string partitioner = Options{}.partitioner;
+  std::string partition_for;  ///< the backend for which graphs are split; empty: the one that runs them
   std::string device = "cpu";
   int threads = 0;  ///< 0: libtorch's own choice
   double seconds = 10;
   int64_t layers = 0;
   bool peers = false, json = false;
-  bool overhead = false, linear = false, promise = false, warm_start = false,
-       first_step = false;  ///< something else than the models is measured
-  bool wide = false;        ///< of a first step: not the model, but wide_gpt
+  /// something else than the models is measured
+  bool overhead = false, linear = false, promise = false, warm_start = false, first_step = false,
+       budget = false;
+  bool wide = false;  ///< of a first step: not the model, but wide_gpt
 };
 
 /// The first step of a model in a process of its own, with a cache in this folder: what print_first_step
@@ -47,6 +50,12 @@ void print_promise(const BenchOptions& options);
 
 /// Compile time per node of gpt from 4 to 64 layers.
 void print_linear(const BenchOptions& options);
+
+/// Time and memory of the models at 11 memory budgets, with a chart of them.
+void print_budgets(const BenchOptions& options);
+
+/// The options that a model is compiled with.
+Options compile_options(const BenchOptions& options, const std::string& backend);
 
 /// One run of PyTorch in Python on a model, for `seconds`, with the given Inductor cache folder; null values
 /// where torch.compile refuses the model.

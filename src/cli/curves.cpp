@@ -12,7 +12,8 @@ namespace tandem::cli {
 namespace {
 
 constexpr double width = 960, height = 540, left = 80, right = 930, top = 60, bottom = 470;
-constexpr size_t few_points = 40;  // so few that each gets a dot: a line of one point would not be seen
+// so few that each gets a dot: a line of one point would not be seen
+constexpr size_t few_points = 40;
 
 /// A range of values that ends at round numbers, and the distance of round numbers inside it.
 struct Axis {
@@ -79,7 +80,7 @@ std::string draw(const Curve& curve, const Axis& x, const Axis& y) {
   std::ostringstream points, dots;
   for (size_t i = 0; i < curve.values.size(); ++i) {
     if (!std::isfinite(curve.values[i])) continue;
-    const double px = x.place(i + 1), py = y.place(curve.values[i]);
+    const double px = x.place(curve.place(i)), py = y.place(curve.values[i]);
     points << px << "," << py << " ";
     if (curve.values.size() <= few_points)
       dots << "<circle cx=\"" << px << "\" cy=\"" << py << "\" r=\"" << curve.width + 1 << "\" fill=\""
@@ -105,15 +106,16 @@ std::string legend(const std::vector<Curve>& curves) {
 }  // namespace
 
 std::string to_svg(const Chart& chart) {
-  double low = INFINITY, high = -INFINITY;
-  size_t points = 1;
+  double low = INFINITY, high = -INFINITY, last = 1;
+  bool counts = true;
   for (const Curve& curve : chart.curves) {
-    points = std::max(points, curve.values.size());
+    counts = counts && curve.places.empty();
+    for (size_t i = 0; i < curve.values.size(); ++i) last = std::max(last, curve.place(i));
     for (double value : curve.values)
       if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
   }
   if (low > high) low = 0, high = 1;
-  const Axis x = make_axis(0, static_cast<double>(points), 10, 1, left, right),
+  const Axis x = make_axis(0, last, 10, counts ? 1 : 0, left, right),
              y = make_axis(low, high, 7, 0, bottom, top);
   std::ostringstream svg;
   svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height

@@ -12,7 +12,9 @@ namespace tandem::cli {
 struct Curve {
   std::string label, colour;
   double width;
-  std::vector<double> values;  ///< at x = 1, 2, 3, ...
+  std::vector<double> values;
+  std::vector<double> places = {};  ///< the x of each value; empty: 1, 2, 3, ...
+  double place(size_t i) const { return places.empty() ? double(i + 1) : places[i]; }
 };
 
 struct Chart {

@@ -34,6 +34,9 @@ Json first_step(const BenchOptions& options, const std::string& model, const std
                                    std::to_string(at::get_num_threads()),
                                    "--layers",
                                    std::to_string(options.layers)};
+  command.insert(command.end(), {"--partitioner", options.partitioner});
+  if (!options.partition_for.empty())
+    command.insert(command.end(), {"--partition-for", options.partition_for});
   if (!backend.empty()) command.insert(command.end(), {"--backend", backend});
   if (options.warm_start) command.push_back("--wide");
   Finished child = run_program(
@@ -48,7 +51,7 @@ void print_first_step(const BenchOptions& options) {
   const c10::Device device(options.device);
   const bool compiled = !options.backends.empty();
   Contest contest(chosen_benchmark(options, device), device,
-                  compiled ? options.backends[0] : Options{}.backend);
+                  compile_options(options, compiled ? options.backends[0] : Options{}.backend));
   synchronize(device);
   Json line;
   line["first_s"] = compiled ? contest.compiled_step() : contest.eager_step();

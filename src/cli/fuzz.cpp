@@ -24,7 +24,7 @@ struct FuzzOptions {
   uint64_t programs = 10000, seed = 0, first = 0;
   size_t jobs = 1, most_failures = 10;
   std::string partitioner = "default";
-  bool json = false, cache = false, watched = false;
+  bool json = false, cache = false, watched = false, budgets = false;
 };
 
 std::atomic<bool> stopped = false;
@@ -106,7 +106,8 @@ void run_fuzz(const FuzzOptions& options) {
   setup.options.partitioner = find_partitioner(options.partitioner).name;
   if (options.watched) setenv("TANDEM_WATCHED_CALLS", "all", /*overwrite=*/1);
   const fuzz::Report report = fuzz::run_forked(
-      {options.seed, options.first, options.programs, setup, options.most_failures}, options.jobs, audience);
+      {options.seed, options.first, options.programs, setup, options.most_failures, options.budgets},
+      options.jobs, audience);
   if (options.json)
     std::cout << json_of(report, options, seconds_since(start)).dump() << "\n";
   else
@@ -132,8 +133,9 @@ void add_fuzz(CLI::App& app) {
       ->capture_default_str();
   command
       ->add_option("--partitioner", options->partitioner,
-                   "Which splits forward and backward: default, recompute_all or save_all")
+                   "Which splits forward and backward: default, min_cut, recompute_all or save_all")
       ->capture_default_str();
+  command->add_flag("--budgets", options->budgets, "Each program at one of 11 memory budgets, 0 to 1");
   command->add_flag("--cache", options->cache,
                     "Compare each program a second time, loaded from a cache of this run's own");
   command->add_flag("--watched", options->watched,

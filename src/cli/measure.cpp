@@ -28,15 +28,19 @@ void synchronize(c10::Device device) {
   if (device.is_cuda()) torch::cuda::synchronize();
 }
 
-Contest::Contest(bench::Benchmark benchmark, c10::Device device, const std::string& backend)
+static Options options_for(const bench::Benchmark& benchmark, Options options) {
+  options.watched_calls = false;
+  options.name = benchmark.name;
+  options.watch = {benchmark.module};
+  return options;
+}
+
+Contest::Contest(bench::Benchmark benchmark, c10::Device device, Options options)
     : benchmark_(std::move(benchmark)),
       device_(device),
       parameters_(bench::parameters(benchmark_)),
       compiled_(compile([loss = benchmark_.loss](const Tensors& inputs) { return Tensors{loss(inputs)}; },
-                        {.backend = backend,
-                         .watched_calls = false,
-                         .name = benchmark_.name,
-                         .watch = {benchmark_.module}})),
+                        options_for(benchmark_, std::move(options)))),
       compiled_loss_([compiled = compiled_](const Tensors& inputs) { return compiled(inputs)[0]; }) {}
 
 double Contest::timed_step(const Loss& loss) {

@@ -4,6 +4,7 @@
 #include "models.h"
 
 #include <tandem/compiled.h>
+#include <tandem/options.h>
 
 #include <optional>
 
@@ -22,7 +23,8 @@ void synchronize(c10::Device device);
 /// dropped.
 class Contest {
  public:
-  Contest(bench::Benchmark benchmark, c10::Device device, const std::string& backend);
+  /// Compiled with these options; name, watched module and watched calls are its own.
+  Contest(bench::Benchmark benchmark, c10::Device device, Options options);
 
   double eager_step() { return timed_step(benchmark_.loss); }
   double compiled_step() { return timed_step(compiled_loss_); }

@@ -177,7 +177,14 @@ CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t va
 void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
   count("partition");
   const Options& options = compilation_.options;
-  const PartitionContext context{options.memory_budget, std::move(must_save)};
+  PartitionContext context{.memory_budget = options.memory_budget,
+                           .must_save = std::move(must_save),
+                           .memory_budget_bytes = options.memory_budget_bytes,
+                           .cost_model = options.cost_model};
+  if (!own_compiler(options, Stage::Backward))
+    context.fuses = [backend = find_backend(options.backend)](const Graph& graph, const Node& node) {
+      return backend->fuses(graph, node);
+    };
   const Partitioner partitioner =
       options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
   record_.halves = partitioner(joint, context);

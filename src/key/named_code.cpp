@@ -53,10 +53,14 @@ std::vector<NamedCode> compilers_of(const Options& options) {
 }
 
 std::vector<NamedCode> partitioner_of(const Options& options) {
+  std::vector<NamedCode> used{{"the partitioner", "registered " + options.partitioner, {}}};
   if (options.partition_fn)
-    return {{"the partitioner", options.partition_fn.name, options.partition_fn.version}};
-  return {{"the partitioner", "registered " + options.partitioner,
-           find_partitioner(options.partitioner).version}};
+    used[0] = {"the partitioner", options.partition_fn.name, options.partition_fn.version};
+  else
+    used[0].version = find_partitioner(options.partitioner).version;
+  if (options.cost_model)
+    used.push_back({"the cost model", options.cost_model.name, options.cost_model.version});
+  return used;
 }
 
 std::vector<NamedCode> passes_in_use() {

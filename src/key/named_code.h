@@ -21,8 +21,8 @@ bool is_interpreted(const Options& options);
 
 /// One such function; without name or version nobody can tell whether it is the one that it was.
 struct NamedCode {
-  std::string role, name,
-      version;  ///< role: what it does, as the start of a sentence ("the compiler of the backward")
+  /// role: what it does, as the start of a sentence ("the compiler of the backward")
+  std::string role, name, version;
 };
 
 std::vector<NamedCode> compilers_of(const Options& options);

@@ -20,15 +20,19 @@ std::string numbers(const std::vector<size_t>& list) {
 
 std::vector<OptionRow> option_rows(const Options& options) {
   // A field that is added to Options does not compile here until it has a name, and then a row.
-  const auto& [backend, cudagraphs, partitioner, memory_budget, random, keep_input_mutations, watched_calls,
-               must_compile, debug_asserts, record_locations, name, watch, max_signatures, static_arguments,
-               fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, cache] = options;
+  const auto& [backend, cudagraphs, partitioner, memory_budget, memory_budget_bytes, cost_model, random,
+               keep_input_mutations, watched_calls, must_compile, debug_asserts, record_locations, name,
+               watch, max_signatures, static_arguments, fw_compiler, bw_compiler, inference_compiler,
+               partition_fn, decompositions, cache] = options;
   return {
       {"backend", in_quotes(backend), "compilers may ask for it; its version is in the component compilers"},
       {"cudagraphs", text(cudagraphs), "what is compiled is recorded and replayed, or is not"},
       {"partitioner", in_quotes(partitioner),
        "compilers may ask for it; its version is in the component partitioner"},
       {"memory_budget", double_word(memory_budget), "what is saved and what is computed again depends on it"},
+      {"memory_budget_bytes", memory_budget_bytes ? std::to_string(*memory_budget_bytes) : "none",
+       "what is saved and what is computed again depends on it"},
+      {"cost_model", out, "its name and version are in the component partitioner"},
       {"random", wants_counter_numbers(options) ? "counter" : "libtorch",
        "draws of random numbers are other nodes; empty is what the backend prefers"},
       {"keep_input_mutations", text(keep_input_mutations),

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include "graph/draws.h"
 #include "graph/geometry.h"
@@ -23,8 +24,43 @@ Joint with_generator_states(Joint joint) {
   return joint;
 }
 
-Recomputation::Recomputation(const Joint& joint)
+std::vector<bool> read_by_backward(const Joint& joint) {
+  const Graph& graph = joint.graph;
+  std::vector<bool> read(graph.value_count());
+  for (size_t i = joint.forward_outputs; i < graph.outputs().size(); ++i)
+    if (Value gradient = graph.outputs()[i]) read[size_t(gradient.id)] = true;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    bool runs = false;
+    for_each_result(*node, [&](Value v) { runs = runs || read[size_t(v.id)]; });
+    if (runs && node->phase == Phase::Backward)
+      for_each_argument(*node, [&](Value v) { read[size_t(v.id)] = true; });
+  }
+  return read;
+}
+
+std::vector<bool> primals_read_by_backward(const Joint& joint) {
+  const Graph& graph = joint.graph;
+  std::unordered_map<int32_t, int> users;  // of a storage: primals, outputs and writes
+  for (size_t i = 0; i < joint.primals; ++i) ++users[graph.meta(graph.inputs()[i]).storage];
+  for (size_t i = 0; i < joint.forward_outputs; ++i)
+    if (Value output = graph.outputs()[i]) ++users[graph.meta(output).storage];
+  for (const Node& node : graph.nodes())
+    for (const auto& [before, after] : node.writes) ++users[graph.meta(before).storage];
+  const std::vector<bool> read = read_by_backward(joint);
+  std::unordered_set<int32_t> read_storages;  // a view of a primal has its version
+  for (size_t id = 0; id < read.size(); ++id)
+    if (read[id]) read_storages.insert(graph.meta(Value{int32_t(id)}).storage);
+  std::vector<bool> found(graph.value_count());
+  for (size_t i = 0; i < joint.primals; ++i) {
+    const int32_t storage = graph.meta(graph.inputs()[i]).storage;
+    found[size_t(graph.inputs()[i].id)] = read_storages.contains(storage) && users[storage] == 1;
+  }
+  return found;
+}
+
+Recomputation::Recomputation(const Joint& joint, std::vector<bool> as_they_are)
     : graph_(joint.graph),
+      as_they_are_(std::move(as_they_are)),
       maker_(makers(joint.graph)),
       is_constant_(graph_.value_count()),
       is_primal_(graph_.value_count()),
@@ -58,7 +94,7 @@ bool Recomputation::may_be_copied(Value primal) const {
 /// For a node that runs again. What the caller has may be another thing by then.
 bool Recomputation::is_available(Value value) const {
   if (is_constant_[size_t(value.id)]) return true;
-  if (is_primal_[size_t(value.id)]) return may_be_copied(value);
+  if (is_primal_[size_t(value.id)]) return is_read_as_it_is(value) || may_be_copied(value);
   return may_recompute(value) ||
          (maker_[size_t(value.id)] >= 0 && may_save(value) && !is_seen_by_caller(value));
 }

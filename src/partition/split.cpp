@@ -19,10 +19,11 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen)
+  Splitter(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen,
+           std::vector<bool> as_they_are)
       : joint_(joint),
         graph_(joint.graph),
-        can_(joint),
+        can_(joint, std::move(as_they_are)),
         chosen_(chosen),
         of_forward_(graph_.value_count()),
         is_primal_(graph_.value_count()),
@@ -89,7 +90,7 @@ class Splitter {
   bool need_inside(Value v) {
     const size_t id = size_t(v.id);
     if (is_primal_[id])
-      copied_[id] = true;
+      (can_.is_read_as_it_is(v) ? saved_ : copied_)[id] = true;
     else if (of_forward_[id] && !can_.is_seen_by_caller(v) && is_to_be_saved(v))
       saved_[id] = true;
     return is_run_again_inside(v);
@@ -150,7 +151,8 @@ class Splitter {
     std::vector<bool> left = saved_;
     auto take = [&](Value v) {
       if (left[size_t(v.id)]) found.push_back(v);
-      left[size_t(v.id)] = false;  // a value that is both a result and a written argument is saved once
+      // a value that is both a result and a written argument is saved once
+      left[size_t(v.id)] = false;
     };
     for (size_t i = 0; i < joint_.primals; ++i) take(graph_.inputs()[i]);
     for (const Node& node : graph_.nodes())
@@ -175,8 +177,8 @@ class Splitter {
 
   void add_maker(Graph& backward, Value first, std::vector<bool>& added) {
     if (!is_run_again(first)) return;
-    std::vector<std::pair<Value, bool>> waiting{
-        {first, false}};  // and whether all that it is made of has been added
+    // and whether all that it is made of has been added
+    std::vector<std::pair<Value, bool>> waiting{{first, false}};
     while (!waiting.empty()) {
       auto [v, is_ready] = waiting.back();
       waiting.pop_back();
@@ -256,9 +258,10 @@ void refuse_if_forward_needs_backward(const Joint& joint) {
                   ", which only the backward has; make it an output of the backward");
 }
 
-Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen) {
+Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen,
+                   std::vector<bool> as_they_are) {
   refuse_if_forward_needs_backward(joint);
-  return Splitter(joint, context, chosen).run();
+  return Splitter(joint, context, chosen, std::move(as_they_are)).run();
 }
 
 Partition partition_recompute_all(const Joint& joint, const PartitionContext& context) {

@@ -11,11 +11,19 @@ namespace tandem {
 /// replayed. Such a state can be saved in place of what was drawn. States that nothing reads are dead code.
 Joint with_generator_states(Joint joint);
 
+/// What the nodes of the backward read that lead to gradients, by the ids of values.
+std::vector<bool> read_by_backward(const Joint& joint);
+
+/// Primals of which the backward's own nodes read something, by the ids of values, and that nothing else
+/// lends to the caller or writes: where he writes one before a backward, eager refuses that backward.
+std::vector<bool> primals_read_by_backward(const Joint& joint);
+
 /// What a backward can have of a forward besides what that saves for it.
 class Recomputation {
  public:
-  /// Looks at a joint graph that has its generator states.
-  explicit Recomputation(const Joint& joint);
+  /// Looks at a joint graph that has its generator states. Nodes that run again read the primals that
+  /// `as_they_are` names where they are, and copies of others.
+  explicit Recomputation(const Joint& joint, std::vector<bool> as_they_are = {});
 
   /// Whether the backward can run the node that makes this value of the forward, and gets the same.
   bool may_recompute(Value value) const {
@@ -26,6 +34,14 @@ class Recomputation {
   bool may_save(Value value) const { return !written_[size_t(value.id)]; }
   /// Whether others than the two halves know the memory of a value: the caller may write what he gave or got.
   bool is_seen_by_caller(Value value) const;
+  /// Whether nodes that run again read this primal itself.
+  bool is_read_as_it_is(Value primal) const {
+    return size_t(primal.id) < as_they_are_.size() && as_they_are_[size_t(primal.id)];
+  }
+  /// Whether nodes that run again may read a value of the forward, or a primal, where it is or as a copy.
+  bool is_available(Value value) const;
+  /// Which node makes a value of the forward, or no_node.
+  int32_t maker_or_none(Value value) const { return maker_[size_t(value.id)]; }
   /// The node as a backward runs it: a random one draws from its state again.
   Node again(Value value) const;
   /// Which node makes a value; the same for all that it makes.
@@ -33,22 +49,23 @@ class Recomputation {
 
  private:
   bool is_repeatable(size_t node) const;
-  bool is_available(Value value) const;
   bool may_be_copied(Value primal) const;
   Value state_of(size_t node) const;
 
   const Graph& graph_;
+  const std::vector<bool> as_they_are_;
   std::vector<int32_t> maker_;
   std::vector<bool> is_constant_, is_primal_, written_, repeatable_;
-  std::unordered_set<int32_t> seen_, primals_,
-      shared_;  ///< storages: that the caller knows, of primals, of several of them
+  /// storages: that the caller knows, of primals, of several of them
+  std::unordered_set<int32_t> seen_, primals_, shared_;
 };
 
 /// The halves where the backward takes what it reads of the forward from `chosen`, by the ids of values, and
 /// computes the rest from there, from copies of primals, and from nothing else that the caller has: he may
 /// write that before some backward that reads nothing of it in eager. What can be neither chosen nor computed
-/// is saved too, and all that `context` names.
-Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen);
+/// is saved too, and all that `context` names. `as_they_are` as of Recomputation.
+Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen,
+                   std::vector<bool> as_they_are = {});
 
 /// The live nodes of one phase, between these inputs and outputs.
 Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::vector<Value> outputs);

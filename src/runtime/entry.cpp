@@ -245,6 +245,7 @@ Explanation Entry::explain() {
     e.key_components.push_back(component.name + ": " + component.hash);
   e.saved_bytes = saved_bytes_;
   e.eager_saved_bytes = eager_saved_bytes_;
+  if (!e.backward.empty()) e.predicted_peak_bytes = predicted_peak_bytes(first_->record().halves);
   e.nodes_recorded = nodes_recorded_;
   e.trace_seconds = compilation_.times.trace;
   e.compile_seconds = compilation_.times.compile;

@@ -29,6 +29,8 @@ class Function {
       throw UnsupportedError("Options::cudagraphs is not available in this version; leave it false");
     if (options_.memory_budget < 0 || options_.memory_budget > 1)
       throw Error("Options::memory_budget must lie between 0 and 1");
+    if (options_.memory_budget_bytes && *options_.memory_budget_bytes < 0)
+      throw Error("Options::memory_budget_bytes must not be negative");
     if (!options_.random.empty() && options_.random != "libtorch" && options_.random != "counter")
       throw Error("Options::random must be libtorch, counter or empty, not '" + options_.random + "'");
     if (options_.max_signatures == 0) throw Error("Options::max_signatures must be at least 1");

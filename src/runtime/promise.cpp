@@ -51,7 +51,9 @@ bool Entry::can_be_followed(const Tensors& inputs) const {
                              compilation_.options.inference_compiler;
   const bool gives_eager_bits =
       (compilation_.options.backend == "eager" || compilation_.options.backend == "debug") &&
-      !has_compilers && !compilation_.options.decompositions && compilation_.options.memory_budget == 1;
+      !has_compilers && !compilation_.options.decompositions;
+  // Who limits what a step keeps has no room for what eager keeps.
+  if (compilation_.options.memory_budget < 1 || compilation_.options.memory_budget_bytes) return false;
   if (draws_counter_numbers(compilation_)) return false;
   // A program of shared memory was recorded as a function of that memory.
   // Code that the caller's backward runs must find what the forward found, which is told something else.

@@ -190,6 +190,11 @@ const OptionCase option_cases[] = {
        o.partitioner = "key test";
      }},
     {"memory_budget", true, [](Options& o) { o.memory_budget = 0.5; }},
+    {"memory_budget_bytes", true, [](Options& o) { o.memory_budget_bytes = 1000; }},
+    {"cost_model", true,
+     [](Options& o) {
+       o.cost_model = CostModel([](const Graph&, const Node&) { return 1.0; }, "key test", "1");
+     }},
     {"random", true, [](Options& o) { o.random = "counter"; }},
     {"keep_input_mutations", true, [](Options& o) { o.keep_input_mutations = false; }},
     {"watched_calls", false, [](Options& o) { o.watched_calls = false; }},

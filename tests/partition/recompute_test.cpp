@@ -1,59 +1,17 @@
 // Partitioners that recompute: what they save, and that forward and backward give what the joint gives.
+#include "partition/halves.h"
 #include "partition/split.h"
-#include "passes/graphs.h"
 
-#include <ATen/ATen.h>
-#include <gtest/gtest.h>
 #include <tandem/error.h>
-#include <tandem/partition.h>
 
 namespace tandem {
 namespace {
-
-/// x -> dropout(sin(x)) * x, and a gradient that reads the mask and the sine.
-Joint dropped_sine() {
-  GraphWriter w;
-  const Value x = w.input({8}), tangent = w.input({8});
-  const Value sine = w.call("aten::sin", {x});
-  const Node drop = w.node("aten::native_dropout", {sine, number(0.5), c10::IValue(true)});
-  const Value dropped = std::get<Value>(drop.results[0]), mask = std::get<Value>(drop.results[1]);
-  const Value out = w.call("aten::mul.Tensor", {dropped, x});
-  w.phase = Phase::Backward;
-  const Value through = w.call("aten::native_dropout_backward",
-                               {w.call("aten::mul.Tensor", {tangent, dropped}), mask, number(2.0)});
-  w.graph.set_outputs({out, w.call("aten::mul.Tensor", {through, sine})});
-  return {w.graph, 1, 1};
-}
-
-Tensors run_halves(const Partition& halves, size_t forward_outputs, const Tensors& primals,
-                   const Tensors& tangents) {
-  Tensors outputs = halves.forward.run(Tensors(primals));
-  Tensors arguments(outputs.begin() + int64_t(forward_outputs), outputs.end());
-  arguments.insert(arguments.end(), tangents.begin(), tangents.end());
-  // what the caller writes in between is no concern of the backward
-  for (const at::Tensor& primal : primals) primal.fill_(99);
-  at::rand({3});  // nor what he draws
-  Tensors gradients = halves.backward.run(std::move(arguments));
-  outputs.resize(forward_outputs);
-  outputs.insert(outputs.end(), gradients.begin(), gradients.end());
-  return outputs;
-}
 
 /// What is written so far gives `out`, and its gradient is the tangent times `factor`.
 Joint with_gradient(GraphWriter& w, Value out, Value tangent, Value factor) {
   w.phase = Phase::Backward;
   w.graph.set_outputs({out, w.call("aten::mul.Tensor", {tangent, factor})});
   return {w.graph, 1, 1};
-}
-
-void expect_joint(const Joint& joint, const Partition& halves) {
-  verify(halves, joint, {}, "tested");
-  const Tensors primals{at::rand({8}, at::kDouble)}, tangents{at::rand({8}, at::kDouble)};
-  at::manual_seed(3);
-  const Tensors want = joint.graph.run({primals[0].clone(), tangents[0]});
-  at::manual_seed(3);
-  const Tensors got = run_halves(halves, joint.forward_outputs, {primals[0].clone()}, tangents);
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(at::equal(got[i], want[i])) << i;
 }
 
 }  // namespace

@@ -152,6 +152,7 @@ TEST(BadInput, OptionsThatCannotBeServedAreRefusedAtOnce) {
       << partitioner;
   EXPECT_TRUE(contains(message<UnsupportedError>([&] { Compiled(fn, {.cudagraphs = true}); }), "cudagraphs"));
   EXPECT_THROW(Compiled(fn, {.memory_budget = 1.5}), Error);
+  EXPECT_THROW(Compiled(fn, {.memory_budget_bytes = -1}), Error);
   EXPECT_THROW(Compiled(fn, {.random = "philox"}), Error);
   EXPECT_THROW(Compiled(fn, {.watch = {nullptr}}), Error);
   EXPECT_THROW(Compiled(fn, {.max_signatures = 0}), Error);
