@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 struct Options;
 struct Contract;

@@ -11,7 +11,7 @@
 
 #include <tandem/graph.h>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// The operator with this full name ("aten::add.Tensor"); throws Error when libtorch has none.
 c10::OperatorHandle find_op(const std::string& full_name);

@@ -4,7 +4,8 @@
 
 #include <tandem/export.h>
 
-namespace tandem::cache {
+namespace [[gnu::visibility("default")]] tandem {
+namespace cache {
 
 struct Stats {
   std::filesystem::path directory;
@@ -49,4 +50,5 @@ std::string key(torch::nn::ModuleHolder<Impl> module, const Tensors& inputs, con
   return key(module.ptr(), inputs, options);
 }
 
-}  // namespace tandem::cache
+}  // namespace cache
+}  // namespace tandem

@@ -12,7 +12,7 @@ namespace torch::jit {
 struct Module;
 }
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 template <class Signature>
 class CompiledFunction;

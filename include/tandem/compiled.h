@@ -7,7 +7,11 @@
 
 #include <map>
 
-namespace tandem {
+namespace tandem::detail {
+class Function;  ///< a program with its compiled signatures; thread-safe
+}
+
+namespace [[gnu::visibility("default")]] tandem {
 
 using Callable = std::function<Tensors(const Tensors&)>;
 
@@ -39,7 +43,6 @@ using Program = std::function<Returned(const Tensors&)>;
 /// The user's name for a captured tensor ("parameter fc.weight"), or an empty string.
 using Namer = std::function<std::string(const at::Tensor&)>;
 
-class Function;  ///< a program with its compiled signatures; thread-safe
 /// `argument_names` name the tensors in errors and contracts; missing ones are numbered.
 std::shared_ptr<Function> make_function(Program program, Options options,
                                         std::vector<std::string> argument_names = {},

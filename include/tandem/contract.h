@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// One view operator between a base and a view of it; `result` says which of the operator's results goes on.
 struct ViewStep {

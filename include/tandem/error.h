@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// Any failure of Tandem's own.
 struct Error : std::runtime_error {

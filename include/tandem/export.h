@@ -5,7 +5,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// What an input of an exported graph is.
 struct ExportedInput {

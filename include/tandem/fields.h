@@ -8,7 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-namespace tandem::detail {
+namespace [[gnu::visibility("default")]] tandem {
+namespace detail {
 
 inline constexpr size_t max_fields = 16;
 
@@ -137,4 +138,5 @@ constexpr auto name_of_address() {
 template <class T, size_t i>
 inline constexpr std::string_view field_name = name_of_address<&std::get<i>(tie_fields(unmade<T>.value))>();
 
-}  // namespace tandem::detail
+}  // namespace detail
+}  // namespace tandem

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 using Tensors = std::vector<at::Tensor>;
 

@@ -3,7 +3,7 @@
 
 #include <tandem/compile.h>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 namespace detail {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// Declares that an operator ("mylib::log", "mylib::log.verbose") does more than compute its results: it runs
 /// at every call, in order, even when nothing reads what it returns. Operators that return nothing count as

@@ -10,7 +10,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// Where compiled code is remembered (docs/cache.md).
 struct CacheOptions {

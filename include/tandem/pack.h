@@ -21,7 +21,7 @@ template <typename Key, typename Value>
 class OrderedDict;
 }
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 namespace detail {
 

@@ -3,7 +3,7 @@
 
 #include <tandem/backend.h>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// A joint graph and where its halves meet: the first `primals` inputs belong to the forward, the rest are
 /// tangents; the first `forward_outputs` outputs are the forward's, the rest are gradients.

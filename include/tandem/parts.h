@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// How values of type T are written and read back: tensors, numbers, strings, enums, standard containers, and
 /// structs whose fields are such (see wrapper.h). Specialise it for a class of your own with

@@ -3,7 +3,7 @@
 
 #include <tandem/backend.h>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// Drops nodes that nothing reads, unless they write an input or have side effects.
 Graph eliminate_dead_code(Graph graph);

@@ -11,7 +11,7 @@ namespace torch::jit {
 struct Module;
 }
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 using Keywords = std::unordered_map<std::string, c10::IValue>;
 

@@ -7,7 +7,8 @@
 #include <list>
 #include <mutex>
 
-namespace tandem::detail {
+namespace [[gnu::visibility("default")]] tandem {
+namespace detail {
 
 /// The functions made so far, by what the call held besides tensors; bounded by Options::max_signatures;
 /// thread-safe.
@@ -101,4 +102,5 @@ Result call_like_original(Function& function, const Tensors& tensors) {
   if constexpr (!std::is_void_v<Result>) return put_together<Result>(returned);
 }
 
-}  // namespace tandem::detail
+}  // namespace detail
+}  // namespace tandem

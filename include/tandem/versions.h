@@ -7,7 +7,7 @@
 #include <string>
 #include <typeinfo>
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 namespace detail {
 

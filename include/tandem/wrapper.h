@@ -27,7 +27,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace tandem {
+namespace [[gnu::visibility("default")]] tandem {
 
 /// The tensors that a wrapper is made of, in the order of its fields, undefined ones included.
 template <class W>

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// Adds to a counter; the name is one of those API promises list, a string literal.
-void count(const char* name, uint64_t by = 1);
+TANDEM_FOR_PYTHON void count(const char* name, uint64_t by = 1);
 void reset_counters();
 
 }  // namespace tandem

@@ -6,18 +6,20 @@
 
 #include <functional>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// Where such a language sets how an error in a backward, which reaches it through libtorch's engine, becomes
 /// one of its own: throws, or returns when it cannot.
-std::function<void(const Error&)>& raise_in_host();
+TANDEM_FOR_PYTHON std::function<void(const Error&)>& raise_in_host();
 
 /// Where such a language sets how objects that only refer to each other are dropped now; empty where there is
 /// none.
-std::function<void()>& drop_garbage();
+TANDEM_FOR_PYTHON std::function<void()>& drop_garbage();
 
 /// Where such a language sets how a number of a graph is found behind what it hands to operators: a symbolic
 /// number, or a wrapped one that it made for it; undefined where it is a constant.
-std::function<at::Tensor(const c10::IValue&)>& symbol_in_host();
+TANDEM_FOR_PYTHON std::function<at::Tensor(const c10::IValue&)>& symbol_in_host();
 
 }  // namespace tandem

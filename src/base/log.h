@@ -3,16 +3,18 @@
 
 #include <string>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// Whether anybody listens: build long messages only then.
-bool logs(const char* topic);
+TANDEM_FOR_PYTHON bool logs(const char* topic);
 /// One message under a topic, at level info; nothing when nobody listens.
-void log(const char* topic, const std::string& message);
+TANDEM_FOR_PYTHON void log(const char* topic, const std::string& message);
 /// The same at level debug: what only somebody who looks for something specific wants to read.
 bool logs_details(const char* topic);
 void log_details(const char* topic, const std::string& message);
 /// One warning, shown unless TANDEM_LOGS has the level "error" or "off".
-void warn(const std::string& message);
+TANDEM_FOR_PYTHON void warn(const std::string& message);
 
 }  // namespace tandem

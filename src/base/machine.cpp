@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/code_hash.h"
+
 namespace tandem {
 namespace {
 
@@ -126,11 +128,6 @@ std::string read_libtorch() {
   return id.empty() ? text : text + "build id " + id + '\n';
 }
 
-std::string read_tandem() {
-  const std::string id = build_id_around(&read_libtorch);
-  return id.empty() ? "" : "version " TANDEM_VERSION "\nbuild id " + id + '\n';
-}
-
 }  // namespace
 
 const std::string& cpu_identity() {
@@ -164,7 +161,8 @@ const std::string& libtorch_identity() {
 }
 
 const std::string& tandem_identity() {
-  static const auto& text = *new std::string(read_tandem());
+  static const auto& text =
+      *new std::string(std::string("version " TANDEM_VERSION "\ncode ") + code_hash + '\n');
   return text;
 }
 

@@ -16,8 +16,8 @@ std::string gpu_identity(int index);
 /// Version, build settings and build id of libtorch.
 const std::string& libtorch_identity();
 
-/// Version and build id of this library: the linker's hash over our code. Empty when it was linked without
-/// one.
+/// Version of Tandem and the hash over its code: equal in the library and in programs that hold the code
+/// themselves.
 const std::string& tandem_identity();
 
 }  // namespace tandem

@@ -3,21 +3,23 @@
 
 #include <tandem/error.h>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// Thrown where a program is fine but not one that we compile; the caller runs it as it is.
-struct RunEagerly : UnsupportedError {
+struct TANDEM_FOR_PYTHON RunEagerly : UnsupportedError {
   using UnsupportedError::UnsupportedError;
 };
 
 /// Thrown where a program changes something of its own that compiled code would not change again; what does
 /// so once may not do it the next time.
-struct KeepsState : RunEagerly {
+struct TANDEM_FOR_PYTHON KeepsState : RunEagerly {
   using RunEagerly::RunEagerly;
 };
 
 /// Thrown where the program is to be traced once more, and will go another way.
-struct TraceAgain : KeepsState {
+struct TANDEM_FOR_PYTHON TraceAgain : KeepsState {
   using KeepsState::KeepsState;
 };
 

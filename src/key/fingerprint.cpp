@@ -80,11 +80,11 @@ Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& o
   const auto devices = devices_of(trace);
 
   Fingerprint made;
-  made.obstacle = first_of(
-      {find_obstacle(trace), history.obstacle, first_unnamed(compilers), first_unnamed(partitioner),
-       first_unnamed(passes), first_unnamed(decompositions),
-       traced.tracer->met_saved_tensor_hooks() ? "hooks on saved tensors are set, whose code is unknown" : "",
-       tandem_identity().empty() ? "this build of tandem has no build id; link it with --build-id" : ""});
+  made.obstacle = first_of({find_obstacle(trace), history.obstacle, first_unnamed(compilers),
+                            first_unnamed(partitioner), first_unnamed(passes), first_unnamed(decompositions),
+                            traced.tracer->met_saved_tensor_hooks()
+                                ? "hooks on saved tensors are set, whose code is unknown"
+                                : ""});
   auto add = [&](const char* name, std::string text) {
     made.components.push_back(cache::component_of(name, std::move(text)));
   };

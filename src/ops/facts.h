@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 enum class Kind : uint8_t {
@@ -63,6 +65,6 @@ bool is_mark(const c10::OperatorHandle& op);
 std::vector<std::string> declared_side_effects();
 
 /// `aten::add.Tensor`, or `aten::add` for an overload without a name.
-std::string full_name(const c10::OperatorHandle& op);
+TANDEM_FOR_PYTHON std::string full_name(const c10::OperatorHandle& op);
 
 }  // namespace tandem

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// tandem::number: what `item()` of a tensor gives, as a double.
@@ -19,6 +21,6 @@ at::Tensor computed(const std::string& operation, const at::Tensor& left, const 
 bool makes_number(const c10::OperatorHandle& op);
 
 /// A number in the form in which libtorch hands it to operators that take tensors.
-at::Tensor wrapped_number(double number);
+TANDEM_FOR_PYTHON at::Tensor wrapped_number(double number);
 
 }  // namespace tandem

@@ -5,15 +5,17 @@
 #include <exception>
 #include <string>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// The last error that recording raised on this thread; null when there was none, or after it was set to
 /// null.
-std::exception_ptr& last_failure();
+TANDEM_FOR_PYTHON std::exception_ptr& last_failure();
 
 /// Throws the last failure anew when it says that something cannot be traced, which nobody in between may
 /// hide; forgets it otherwise.
-void rethrow_refusal();
+TANDEM_FOR_PYTHON void rethrow_refusal();
 
 /// Throws a refusal from inside autograd's engine.
 template <class Refusal>

@@ -35,8 +35,16 @@ bool is_foreign_library(std::string_view path) {
                      [&](std::string_view name) { return file.starts_with(name); });
 }
 
+/// Programs of ours hold the library's code themselves.
+[[maybe_unused]] bool is_own_source(std::string_view path) {
+  static const auto& folder =
+      *new std::string(std::filesystem::path(__FILE__).parent_path().parent_path() / "");
+  return path.starts_with(folder);
+}
+
 [[maybe_unused]] bool is_foreign_source(std::string_view path) {
-  return std::any_of(foreign_folders.begin(), foreign_folders.end(),
+  return is_own_source(path) ||
+         std::any_of(foreign_folders.begin(), foreign_folders.end(),
                      [&](std::string_view folder) { return path.find(folder) != path.npos; });
 }
 

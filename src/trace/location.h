@@ -4,10 +4,12 @@
 #include <functional>
 #include <string>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// Where a language above C++ sets what it knows of its own position; asked first, on any thread.
-std::function<std::string()>& host_location();
+TANDEM_FOR_PYTHON std::function<std::string()>& host_location();
 
 /// "file:line" of the innermost frame that belongs neither to libtorch, nor to Tandem, nor to the C++
 /// library; a function's name where there is no debug information; empty where nothing can be said. Inside

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// Held while an operator that the program itself called is on its way; operators called inside it are
@@ -38,11 +40,11 @@ std::string called_at();
 [[noreturn]] void refuse_data_dependent(const c10::OperatorHandle& op);
 
 /// Whether libtorch complained that a fake has no memory to point to.
-bool asks_for_data(std::string_view error);
+TANDEM_FOR_PYTHON bool asks_for_data(std::string_view error);
 
 /// An operator reads memory directly: throws RunEagerly.
 [[noreturn]] void refuse_data_access(const c10::OperatorHandle& op);
 /// The program itself does: throws UnsupportedError.
-[[noreturn]] void refuse_data_access();
+TANDEM_FOR_PYTHON [[noreturn]] void refuse_data_access();
 
 }  // namespace tandem

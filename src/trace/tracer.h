@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/for_python.h"
 #include "base/autograd.h"
 #include "base/verdicts.h"
 #include "trace/draw_log.h"
@@ -99,7 +100,7 @@ class Tracer {
 
   /// Before the program runs: what gathers in these leaves counts as it is now, whenever the program comes to
   /// them.
-  void remember_gradients(const Tensors& leaves);
+  TANDEM_FOR_PYTHON void remember_gradients(const Tensors& leaves);
   /// Those of them that have other gradients now.
   Tensors leaves_with_other_gradients() const;
   /// They have those of before again; says whether one had another.
@@ -180,7 +181,7 @@ class Tracer {
   void note_branches() { met_branches_ = true; }
 
   /// The tracer that this thread is recording with, or null.
-  static Tracer* current();
+  TANDEM_FOR_PYTHON static Tracer* current();
 
   // For the dispatcher's fallbacks.
   void record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack);

@@ -7,6 +7,8 @@
 #include <functional>
 #include <unordered_map>
 
+#include "base/for_python.h"
+
 namespace tandem {
 
 /// Follows the operators of one run, one by one, behind autograd: which they are, which values feed them,
@@ -24,7 +26,7 @@ class Watcher {
   const std::string& difference() const { return difference_; }
 
   /// The one that looks on in this thread, or null.
-  static Watcher* current();
+  TANDEM_FOR_PYTHON static Watcher* current();
 
   /// For the dispatcher's fallback: an operator on its way to its kernel.
   void see(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);

@@ -403,7 +403,7 @@ TEST(Key, LocationsCountOnlyWhereTheyAreAskedFor) {
 TEST(Key, M41_NamesTheMachineAndBothBuilds) {
   const Fingerprint print = fingerprint_of(sin_of_product, two_leaves());
   EXPECT_TRUE(contains(component(print, "libtorch").text, std::string("version ") + TORCH_VERSION));
-  EXPECT_TRUE(std::regex_search(component(print, "tandem").text, std::regex("build id [0-9a-f]{40}\n")))
+  EXPECT_TRUE(std::regex_search(component(print, "tandem").text, std::regex("code [0-9a-f]{64}\n")))
       << component(print, "tandem").text;
   const std::string machine = component(print, "machine").text;
   EXPECT_TRUE(contains(machine, "model") || contains(machine, "CPU part")) << machine;
