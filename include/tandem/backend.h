@@ -1,15 +1,10 @@
 /// Backends turn a graph into something that runs; a user's own is a peer of ours.
 #pragma once
 
-#include <tandem/graph.h>
+#include <tandem/passes.h>
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 namespace [[gnu::visibility("default")]] tandem {
 
@@ -36,10 +31,6 @@ class Executable {
   virtual std::vector<std::vector<int64_t>> output_strides() const { return {}; }
 };
 
-/// Which graph of a compiled function it is: the joint (or inference) graph before it is split, or one of
-/// those that a backend is given.
-enum class Stage : uint8_t { Joint, Forward, Backward, Inference };
-
 /// What a compiler is told besides the graph.
 struct CompileContext {
   Stage stage = Stage::Inference;
@@ -64,34 +55,17 @@ struct CompileContext {
   const Options* options = nullptr;
 };
 
-/// A function with a name and a version; one without them works and is not cached.
-template <class Signature>
-struct Named : std::function<Signature> {
-  std::string name, version;
-  Named() = default;
-  template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, Named> &&
-             std::is_constructible_v<std::function<Signature>, F>)
-  Named(F fn, std::string name_ = {}, std::string version_ = {})
-      : std::function<Signature>(std::move(fn)), name(std::move(name_)), version(std::move(version_)) {}
-};
-
+/// Makes code of a graph, in the place of a backend.
 using Compiler = Named<std::shared_ptr<Executable>(const Graph&, const CompileContext&)>;
 
-/// Rewrites one call: adds nodes to `graph` and returns the values that replace the results of `node`,
-/// flattened.
-using Decomposition = Named<std::vector<Value>(Graph& graph, const Node& node)>;
-/// Which operators are decomposed, by full name ("aten::gelu_backward"), and how.
-using DecompositionTable = std::map<std::string, Decomposition>;
-
-/// A graph to a graph; the results must compute the same.
-using Pass = Named<Graph(Graph)>;
-
+/// Compiles graphs; Options::backend names one that is registered.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;
+  /// Part of every key of the cache: another where it makes other code of the same graph.
   virtual std::string version() const = 0;
+  /// Code that computes what the graph says.
   virtual std::shared_ptr<Executable> compile(const Graph&, const CompileContext&) = 0;
   /// Whether its code draws from the `Node::state` of a random node that has one, as Graph::run does.
   /// Functions with such nodes run as they are otherwise.
@@ -117,6 +91,7 @@ class Backend {
 void register_backend(std::shared_ptr<Backend> backend);
 /// The backend with this name; throws Error that lists the known ones.
 std::shared_ptr<Backend> find_backend(const std::string& name);
+/// The names of all backends.
 std::vector<std::string> backends();
 
 /// An executable that calls a plain function of its inputs.

@@ -2,11 +2,12 @@
 /// the cache that a compile with default options uses.
 #pragma once
 
-#include <tandem/export.h>
+#include <tandem/detail/programs.h>
 
 namespace [[gnu::visibility("default")]] tandem {
 namespace cache {
 
+/// What is in a cache, and what came of it.
 struct Stats {
   std::filesystem::path directory;
   uint64_t entries = 0, artifacts = 0, bytes = 0;  ///< in the folder now

@@ -2,17 +2,14 @@
 #pragma once
 
 #include <tandem/contract.h>
-#include <tandem/error.h>
+#include <tandem/detail/function.h>
 #include <tandem/options.h>
 
 #include <map>
 
-namespace tandem::detail {
-class Function;  ///< a program with its compiled signatures; thread-safe
-}
-
 namespace [[gnu::visibility("default")]] tandem {
 
+/// A function of a list of tensors, of which an undefined one stands for none.
 using Callable = std::function<Tensors(const Tensors&)>;
 
 /// What a compile did and why.
@@ -31,29 +28,6 @@ struct Explanation {
   double trace_seconds = 0, compile_seconds = 0;
 };
 
-namespace detail {
-
-/// What a front end's program returns: the tensors, and how the front end puts them back together.
-struct Returned {
-  Tensors tensors;
-  std::shared_ptr<const void> structure;
-};
-using Program = std::function<Returned(const Tensors&)>;
-
-/// The user's name for a captured tensor ("parameter fc.weight"), or an empty string.
-using Namer = std::function<std::string(const at::Tensor&)>;
-
-/// `argument_names` name the tensors in errors and contracts; missing ones are numbered.
-std::shared_ptr<Function> make_function(Program program, Options options,
-                                        std::vector<std::string> argument_names = {},
-                                        Namer name_capture = {});
-Returned call(Function& function, const Tensors& inputs);
-Explanation explain(Function& function, const Tensors& inputs);
-/// See cache::key.
-std::string key(const Function& function, const Tensors& inputs);
-
-}  // namespace detail
-
 /// A compiled function of a list of tensors: called and trained like the original; copies share their state;
 /// calls are thread-safe.
 class Compiled {
@@ -61,16 +35,14 @@ class Compiled {
   /// Of nothing yet: assign what `compile` returns; a call before that throws Error.
   Compiled() = default;
   Compiled(Callable callable, Options options);
+  /// What the original returns for these inputs, with its effects on them and its gradients.
   Tensors operator()(const Tensors& inputs) const { return detail::call(function(), inputs).tensors; }
   /// Traces and compiles for these inputs without running, and says what came of it.
   Explanation explain(const Tensors& inputs) const { return detail::explain(function(), inputs); }
 
  private:
   detail::Function& function() const {
-    if (!function_)
-      throw Error(
-          "a compiled function was called into which nothing was compiled; assign it what tandem::compile "
-          "returns first");
+    if (!function_) detail::refuse_empty("function");
     return *function_;
   }
 

@@ -54,6 +54,7 @@ enum class OutputSource : uint8_t {
   None,          ///< undefined in eager too
 };
 
+/// One tensor that comes out.
 struct OutputRole {
   Value value;
   OutputSource source = OutputSource::Fresh;
@@ -68,6 +69,7 @@ struct OutputRole {
   bool differentiable = false;
 };
 
+/// All that goes in and comes out of a call; `to_string` says it in lines to read.
 struct Contract {
   /// in the order of the forward graph's inputs; behind them those that are views of one
   std::vector<InputRole> inputs;

@@ -80,6 +80,7 @@ void for_each_value(const Operand& operand, Visit&& visit) {
       if (v) visit(v);
   }
 }
+/// Every tensor that a node reads.
 template <class Visit>
 void for_each_argument(const Node& node, Visit&& visit) {
   for (const Operand& a : node.arguments) for_each_value(a, visit);
@@ -143,12 +144,14 @@ class Graph {
 
   /// Text that parses back to an equal graph.
   std::string to_string() const;
+  /// The graph that `to_string` wrote; throws Error that says where a text is not one.
   static Graph parse(std::string_view text);
   /// SHA-256, in hex, of everything that changes what the graph computes; equal across processes and
   /// machines. Names and locations are not part of it.
   std::string hash() const;
   /// Throws Error with the offending node and its neighbours unless the graph is well formed.
   void verify() const;
+  /// The graph in the language of Graphviz.
   std::string to_dot() const;
   /// Writes a picture; the ending of `path` (svg, png) says which kind.
   void draw(const std::filesystem::path& path) const;

@@ -1,6 +1,7 @@
 /// Everything a user can ask of a compile.
 #pragma once
 
+#include <tandem/backend.h>
 #include <tandem/partition.h>
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct CacheOptions {
   uint64_t max_bytes = 4ull << 30;  ///< of the folder; least recently used files go first
 };
 
+/// What a compile is asked for; `{.backend = "debug"}` leaves the rest as it is here.
 struct Options {
   std::string backend = "eager";        ///< eager | debug | a registered name
   bool cudagraphs = false;              ///< not available yet: asking for it is an error

@@ -1,7 +1,10 @@
 /// How a joint graph is split into the forward and the backward that run apart.
 #pragma once
 
-#include <tandem/backend.h>
+#include <tandem/graph.h>
+#include <tandem/named.h>
+
+#include <optional>
 
 namespace [[gnu::visibility("default")]] tandem {
 
@@ -37,6 +40,7 @@ struct PartitionContext {
   std::function<bool(const Graph&, const Node&)> fuses = {};
 };
 
+/// Splits a joint graph.
 using Partitioner = Named<Partition(const Joint&, const PartitionContext&)>;
 
 /// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved.

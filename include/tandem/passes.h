@@ -1,9 +1,25 @@
 /// Rewrites of a functional graph; each keeps what the graph computes.
 #pragma once
 
-#include <tandem/backend.h>
+#include <tandem/graph.h>
+#include <tandem/named.h>
+
+#include <map>
 
 namespace [[gnu::visibility("default")]] tandem {
+
+/// Which graph of a compiled function it is: the joint (or inference) graph before it is split, or one of
+/// those that a backend is given.
+enum class Stage : uint8_t { Joint, Forward, Backward, Inference };
+
+/// Rewrites one call: adds nodes to `graph` and returns the values that replace the results of `node`,
+/// flattened.
+using Decomposition = Named<std::vector<Value>(Graph& graph, const Node& node)>;
+/// Which operators are decomposed, by full name ("aten::gelu_backward"), and how.
+using DecompositionTable = std::map<std::string, Decomposition>;
+
+/// A graph to a graph; the results must compute the same.
+using Pass = Named<Graph(Graph)>;
 
 /// Drops nodes that nothing reads, unless they write an input or have side effects.
 Graph eliminate_dead_code(Graph graph);

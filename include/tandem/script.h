@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tandem/compiled.h>
+#include <tandem/error.h>
 
 #include <concepts>
 #include <string>

@@ -5,17 +5,21 @@
 /// calls go straight to the compiled code.
 #pragma once
 
+#include <tandem/backend.h>
 #include <tandem/build.h>
 #include <tandem/cache.h>
 #include <tandem/compile.h>
 #include <tandem/compiled.h>
-#include <tandem/export.h>
+#include <tandem/contract.h>
 #include <tandem/error.h>
+#include <tandem/export.h>
 #include <tandem/graph.h>
 #include <tandem/module.h>
+#include <tandem/named.h>
 #include <tandem/ops.h>
 #include <tandem/options.h>
 #include <tandem/pack.h>
+#include <tandem/partition.h>
 #include <tandem/passes.h>
 #include <tandem/script.h>
 #include <tandem/versions.h>

@@ -19,13 +19,7 @@
 /// taken apart; tensors may be made on the way.
 #pragma once
 
-#include <tandem/error.h>
-#include <tandem/graph.h>
-#include <tandem/pack.h>
-
-namespace torch::nn {
-class Module;
-}
+#include <tandem/detail/gradients.h>
 
 namespace [[gnu::visibility("default")]] tandem {
 
@@ -65,38 +59,6 @@ struct BackwardOptions {
   bool retain_graph = false;  ///< the same graph may be gone through again
   bool create_graph = false;  ///< the gradients may be differentiated
 };
-
-namespace detail {
-
-[[noreturn]] void refuse_gradient(const std::vector<std::string>& expected,
-                                  const std::vector<std::string>& arrived);
-/// The path of each tensor, with the types of what variants hold.
-template <class W>
-std::vector<std::string> kind_of(const W& wrapper) {
-  std::vector<std::string> names;
-  Writer writer;
-  writer.names = &names;
-  writer.names_kinds = true;
-  writer.write(wrapper);
-  return names;
-}
-/// Takes both apart; they must agree in all but the values of their tensors.
-template <class W>
-std::pair<Tensors, Tensors> value_and_gradient(const W& wrapper, const W& gradient) {
-  Writer value, along;
-  value.write(wrapper);
-  along.write(gradient);
-  if (value.rest != along.rest || value.tensors.size() != along.tensors.size())
-    refuse_gradient(kind_of(wrapper), kind_of(gradient));
-  return {std::move(value.tensors), std::move(along.tensors)};
-}
-void backward(const Tensors& tensors, const Tensors& gradients, const BackwardOptions& options);
-Tensors grad(const Tensors& tensors, const Tensors& inputs, const Tensors& gradients,
-             const BackwardOptions& options);
-void register_parameters(torch::nn::Module& module, const std::string& name,
-                         const std::vector<std::string>& paths, const Tensors& tensors);
-
-}  // namespace detail
 
 /// Accumulates gradients in the leaves behind the wrapper's tensors, along `gradient`, whose undefined
 /// tensors stand for none. Throws ContractError when the gradient is of another kind than the wrapper: other

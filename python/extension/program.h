@@ -4,6 +4,7 @@
 
 #include <pybind11/gil.h>
 #include <tandem/compiled.h>
+#include <tandem/error.h>
 #include <torch/csrc/Exceptions.h>
 
 #include "environment.h"

@@ -35,11 +35,11 @@ bool share_memory(const at::Tensor& a, const at::Tensor& b) {
 
 class DebugExecutable final : public Executable {
  public:
-  explicit DebugExecutable(const Graph& graph) : graph_(graph), program_(graph, Lifetime::WholeRun) {}
+  explicit DebugExecutable(const Graph& graph) : graph_(graph), interpreter_(graph, Lifetime::WholeRun) {}
 
   Tensors run(Tensors&& inputs) override {
-    return program_.run(std::move(inputs),
-                        [this](size_t index, const at::Tensor* registers) { check(index, registers); });
+    return interpreter_.run(std::move(inputs),
+                            [this](size_t index, const at::Tensor* registers) { check(index, registers); });
   }
   bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(graph_); }
@@ -78,7 +78,7 @@ class DebugExecutable final : public Executable {
   }
 
   Graph graph_;
-  Program program_;
+  Interpreter interpreter_;
 };
 
 class DebugBackend final : public Backend {

@@ -8,11 +8,11 @@ namespace {
 
 class EagerExecutable final : public Executable {
  public:
-  explicit EagerExecutable(const Graph& graph) : program_(program_of(graph)), graph_(graph) {}
+  explicit EagerExecutable(const Graph& graph) : interpreter_(interpreter_of(graph)), graph_(graph) {}
   /// With the bytes of the artifact that an earlier one for this graph had.
   EagerExecutable(const Graph& graph, std::vector<uint8_t> artifact)
-      : program_(program_of(graph)), artifact_(std::move(artifact)) {}
-  Tensors run(Tensors&& inputs) override { return program_.run(std::move(inputs)); }
+      : interpreter_(interpreter_of(graph)), artifact_(std::move(artifact)) {}
+  Tensors run(Tensors&& inputs) override { return interpreter_.run(std::move(inputs)); }
 
   bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override {
@@ -20,11 +20,11 @@ class EagerExecutable final : public Executable {
   }
 
  private:
-  static Program program_of(const Graph& graph) {
-    return copies_back(graph) ? Program(write_inputs_directly(graph)) : Program(graph);
+  static Interpreter interpreter_of(const Graph& graph) {
+    return copies_back(graph) ? Interpreter(write_inputs_directly(graph)) : Interpreter(graph);
   }
 
-  const Program program_;
+  const Interpreter interpreter_;
   const Graph graph_;  ///< empty where there is an artifact
   const std::vector<uint8_t> artifact_;
 };

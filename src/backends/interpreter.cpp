@@ -12,29 +12,29 @@
 namespace tandem {
 
 /// Hands out registers while it walks the graph once; a register is used again as soon as its value is dead.
-class Program::Builder {
+class Interpreter::Builder {
  public:
-  Builder(const Graph& graph, Lifetime lifetime, Program& program)
+  Builder(const Graph& graph, Lifetime lifetime, Interpreter& interpreter)
       : graph_(graph),
         keep_all_(lifetime == Lifetime::WholeRun),
-        program_(program),
+        interpreter_(interpreter),
         last_read_(last_reads(graph)),
         registers_(graph.value_count(), -1),
         constants_(graph.value_count()) {}
 
   void build() {
-    if (keep_all_) program_.register_count_ = graph_.value_count();
+    if (keep_all_) interpreter_.register_count_ = graph_.value_count();
     for (const auto& [value, data] : graph_.constants()) constants_[value.id] = data;
-    for (Value v : graph_.inputs()) program_.inputs_.push_back(define(v));
+    for (Value v : graph_.inputs()) interpreter_.inputs_.push_back(define(v));
     InPlaceAdds adds(graph_, last_read_);
-    program_.calls_.reserve(graph_.nodes().size());
+    interpreter_.calls_.reserve(graph_.nodes().size());
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
       CallSite site = bind(node, int32_t(i));
-      program_.calls_.push_back(make_call(std::move(site), keep_all_ ? std::nullopt : adds.target(i)));
+      interpreter_.calls_.push_back(make_call(std::move(site), keep_all_ ? std::nullopt : adds.target(i)));
       release_dead(node, int32_t(i));
     }
-    for (Value v : graph_.outputs()) program_.outputs_.push_back(v ? slot(v) : TensorSlot());
+    for (Value v : graph_.outputs()) interpreter_.outputs_.push_back(v ? slot(v) : TensorSlot());
     mark_last_outputs();
   }
 
@@ -120,7 +120,7 @@ class Program::Builder {
     // a written argument that is also the call's result
     if (registers_[v.id] >= 0) return registers_[v.id];
     if (free_.empty()) {
-      free_.push_back(int32_t(program_.register_count_++));
+      free_.push_back(int32_t(interpreter_.register_count_++));
       value_in_.push_back(-1);
     }
     int32_t index = free_.back();
@@ -148,8 +148,8 @@ class Program::Builder {
   }
 
   void mark_last_outputs() {
-    std::vector<bool> seen(program_.register_count_);
-    for (auto slot = program_.outputs_.rbegin(); slot != program_.outputs_.rend(); ++slot) {
+    std::vector<bool> seen(interpreter_.register_count_);
+    for (auto slot = interpreter_.outputs_.rbegin(); slot != interpreter_.outputs_.rend(); ++slot) {
       if (slot->index < 0 || seen[slot->index]) continue;
       seen[slot->index] = slot->last = true;
     }
@@ -157,17 +157,17 @@ class Program::Builder {
 
   const Graph& graph_;
   const bool keep_all_;
-  Program& program_;
+  Interpreter& interpreter_;
   std::vector<int32_t> last_read_;
   std::vector<int32_t> registers_;  ///< of each value, -1 while it has none
   std::vector<at::Tensor> constants_;
   std::vector<int32_t> free_, value_in_;
 };
 
-Program::Program(const Graph& graph, Lifetime lifetime) { Builder(graph, lifetime, *this).build(); }
+Interpreter::Interpreter(const Graph& graph, Lifetime lifetime) { Builder(graph, lifetime, *this).build(); }
 
 template <class After>
-Tensors Program::interpret(Tensors&& inputs, After&& after) const {
+Tensors Interpreter::interpret(Tensors&& inputs, After&& after) const {
   if (inputs.size() != inputs_.size())
     throw ContractError("the graph takes " + std::to_string(inputs_.size()) + " inputs and was given " +
                         std::to_string(inputs.size()) + "; pass one tensor for each");
@@ -192,14 +192,15 @@ Tensors Program::interpret(Tensors&& inputs, After&& after) const {
   return outputs;
 }
 
-Tensors Program::run(Tensors&& inputs) const {
+Tensors Interpreter::run(Tensors&& inputs) const {
   return interpret(std::move(inputs), [](size_t, const at::Tensor*) {});
 }
 
-Tensors Program::run(Tensors&& inputs, const std::function<void(size_t, const at::Tensor*)>& after) const {
+Tensors Interpreter::run(Tensors&& inputs,
+                         const std::function<void(size_t, const at::Tensor*)>& after) const {
   return interpret(std::move(inputs), after);
 }
 
-Tensors Graph::run(Tensors&& inputs) const { return Program(*this).run(std::move(inputs)); }
+Tensors Graph::run(Tensors&& inputs) const { return Interpreter(*this).run(std::move(inputs)); }
 
 }  // namespace tandem

@@ -13,9 +13,9 @@ enum class Lifetime : uint8_t {
 };
 
 /// A graph flattened into calls on a register file. Immutable: any number of threads may run it at once.
-class Program {
+class Interpreter {
  public:
-  explicit Program(const Graph& graph, Lifetime lifetime = Lifetime::LastUse);
+  explicit Interpreter(const Graph& graph, Lifetime lifetime = Lifetime::LastUse);
 
   /// Empties `inputs`; runs below autograd, so that no autograd kernel is entered.
   Tensors run(Tensors&& inputs) const;

@@ -1,5 +1,5 @@
+#include <tandem/detail/variants.h>
 #include <tandem/script.h>
-#include <tandem/variants.h>
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/passes/autocast.h>
@@ -195,10 +195,7 @@ Explanation CompiledScript::explain(std::vector<IValue> arguments, const Keyword
 }
 
 CompiledScript::State& CompiledScript::state() const {
-  if (!state_)
-    throw Error(
-        "a compiled script was called into which nothing was compiled; assign it what tandem::compile "
-        "returns first");
+  if (!state_) detail::refuse_empty("script");
   return *state_;
 }
 

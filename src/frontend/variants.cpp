@@ -1,4 +1,4 @@
-#include <tandem/variants.h>
+#include <tandem/detail/variants.h>
 
 #include "base/counters.h"
 #include "base/log.h"

@@ -263,6 +263,11 @@ Returned call(Function& function, const Tensors& inputs) { return function.call(
 Explanation explain(Function& function, const Tensors& inputs) { return function.explain(inputs); }
 std::string key(const Function& function, const Tensors& inputs) { return function.key(inputs); }
 
+void refuse_empty(const char* kind) {
+  throw Error(std::string("a compiled ") + kind +
+              " was called into which nothing was compiled; assign it what tandem::compile returns first");
+}
+
 }  // namespace detail
 
 Compiled::Compiled(Callable callable, Options options)

@@ -30,8 +30,8 @@ TEST(Interpreter, AnInputDiesAtItsLastUse) {
   inputs.push_back(watched(x_gone));
   inputs.push_back(watched(y_gone));
   std::vector<std::pair<bool, bool>> gone;
-  Program(w.graph).run(std::move(inputs),
-                       [&](size_t, const at::Tensor*) { gone.emplace_back(x_gone, y_gone); });
+  Interpreter(w.graph).run(std::move(inputs),
+                           [&](size_t, const at::Tensor*) { gone.emplace_back(x_gone, y_gone); });
   EXPECT_EQ(gone, (std::vector<std::pair<bool, bool>>{{true, false}, {true, false}, {true, true}}));
 }
 
@@ -43,7 +43,7 @@ TEST(Interpreter, AnInputThatNothingReadsDiesAtOnce) {
   Tensors inputs;
   inputs.push_back(watched(gone));
   inputs.push_back(tensor({3}));
-  Program(w.graph).run(std::move(inputs), [&](size_t, const at::Tensor*) { gone_early = gone; });
+  Interpreter(w.graph).run(std::move(inputs), [&](size_t, const at::Tensor*) { gone_early = gone; });
   EXPECT_TRUE(gone_early);
 }
 
@@ -53,8 +53,8 @@ TEST(Interpreter, ALongChainHoldsTwoTensorsAtMost) {
   const char* ops[] = {"aten::sin", "aten::expm1", "aten::neg", "aten::floor"};
   for (int i = 0; i < 40; ++i) v = w.call(ops[i % 4], {v});
   w.graph.set_outputs({v});
-  Program program(w.graph);
-  program.run({tensor({3})}, [&](size_t, const at::Tensor* registers) {
+  Interpreter interpreter(w.graph);
+  interpreter.run({tensor({3})}, [&](size_t, const at::Tensor* registers) {
     EXPECT_EQ(registers[0].defined() + registers[1].defined(), 1);
   });
 }
@@ -65,7 +65,7 @@ TEST(Interpreter, AResultThatNothingReadsIsNotKept) {
   Node best = w.node("aten::max.dim", {x, number(int64_t(1))});
   w.graph.set_outputs({std::get<Value>(best.results[1])});
   at::Tensor in = tensor({3, 4});
-  EXPECT_TRUE(at::equal(Program(w.graph).run({in})[0], in.argmax(1)));
+  EXPECT_TRUE(at::equal(Interpreter(w.graph).run({in})[0], in.argmax(1)));
 }
 
 TEST(Interpreter, TakesListsAndOptionalListsAndNones) {
@@ -78,7 +78,7 @@ TEST(Interpreter, TakesListsAndOptionalListsAndNones) {
   Value norm = w.call("aten::native_layer_norm", {x, ints({4}), Value(), c10::IValue(), number(1e-5)});
   w.graph.set_outputs({first, norm, Value(), x});
   at::Tensor in = tensor({3, 4}), at_ = at::arange(1, 3);
-  Tensors out = Program(w.graph).run({in, at_});
+  Tensors out = Interpreter(w.graph).run({in, at_});
   EXPECT_TRUE(at::equal(out[0], at::cat({in, in}).select(1, 1)));
   EXPECT_TRUE(at::equal(out[1], std::get<0>(at::native_layer_norm(in, {4}, {}, {}, 1e-5))));
   EXPECT_FALSE(out[2].defined());
@@ -93,7 +93,7 @@ TEST(Interpreter, AWrittenArgumentIsTheValueBehindTheWrite) {
   w.graph.add_node(Node{find_op("aten::mul_.Tensor"), {copy, y}, {result}, {{copy, after}}});
   w.graph.set_outputs({w.call("aten::sin", {after})});
   at::Tensor a = tensor({3}), b = tensor({3});
-  EXPECT_TRUE(at::equal(Program(w.graph).run({a, b})[0], (a * b).sin()));
+  EXPECT_TRUE(at::equal(Interpreter(w.graph).run({a, b})[0], (a * b).sin()));
 }
 
 TEST(Interpreter, ATrailingCopyWritesTheCallersTensor) {
@@ -104,7 +104,7 @@ TEST(Interpreter, ATrailingCopyWritesTheCallersTensor) {
   w.graph.add_node(Node{find_op("aten::copy_"), {x, doubled, c10::IValue(false)}, {after}, {{x, after}}});
   w.graph.set_outputs({after});
   at::Tensor in = at::ones({3}, at::kDouble);
-  Tensors out = Program(w.graph).run({in});
+  Tensors out = Interpreter(w.graph).run({in});
   EXPECT_TRUE(at::equal(in, at::full({3}, 2.0, at::kDouble)));
   EXPECT_TRUE(out[0].is_same(in));
 }
@@ -113,12 +113,12 @@ TEST(Interpreter, ConstantsAreNeverHandedOutNorWritten) {
   GraphWriter w;
   Value c = w.constant(at::ones({3}, at::kDouble));
   w.graph.set_outputs({c});
-  Program program(w.graph);
-  program.run({})[0].zero_();
-  EXPECT_TRUE(at::equal(program.run({})[0], at::ones({3}, at::kDouble)));
+  Interpreter interpreter(w.graph);
+  interpreter.run({})[0].zero_();
+  EXPECT_TRUE(at::equal(interpreter.run({})[0], at::ones({3}, at::kDouble)));
   Value after = w.graph.add_value(w.graph.meta(c));
   w.graph.add_node(Node{find_op("aten::zero_"), {c}, {after}, {{c, after}}});
-  EXPECT_THROW(Program{w.graph}, Error);
+  EXPECT_THROW(Interpreter{w.graph}, Error);
 }
 
 TEST(Interpreter, AddsIntoAnOperandThatDies) {
@@ -129,7 +129,7 @@ TEST(Interpreter, AddsIntoAnOperandThatDies) {
   w.graph.set_outputs({sum});
   std::vector<const void*> seen;
   at::Tensor in = tensor({3});
-  Tensors out = Program(w.graph).run({in}, [&](size_t index, const at::Tensor* registers) {
+  Tensors out = Interpreter(w.graph).run({in}, [&](size_t index, const at::Tensor* registers) {
     if (index == 0)
       for (int i = 0; i < 2; ++i)
         if (registers[i].defined() && !registers[i].is_same(in))
@@ -154,7 +154,7 @@ TEST(Interpreter, AddsIntoNothingThatSomebodyElseSees) {
   Value of_small = w.call("aten::add.Tensor", {small, y});  // broadcast
   w.graph.set_outputs({of_inputs, of_viewed, a, of_output, b, of_small});
   at::Tensor p = tensor({3}), q = tensor({3}), p_before = p.clone(), q_before = q.clone();
-  Tensors out = Program(w.graph).run({p, q});
+  Tensors out = Interpreter(w.graph).run({p, q});
   EXPECT_TRUE(at::equal(p, p_before));
   EXPECT_TRUE(at::equal(q, q_before));
   Tensors expected{p + q, p.sin() + q, p.sin(), p.cos() + q, p.cos(), p.sum() + q};
@@ -169,7 +169,7 @@ TEST(Interpreter, AddsIntoNoInputEvenWhenItHoldsTheLastReference) {
   Tensors inputs;
   inputs.push_back(at::from_blob(memory, {3}, at::kDouble));
   inputs.push_back(tensor({3}));
-  Program(w.graph).run(std::move(inputs));
+  Interpreter(w.graph).run(std::move(inputs));
   EXPECT_EQ(memory[0], 1);
   EXPECT_EQ(memory[2], 3);
 }
@@ -181,7 +181,7 @@ TEST(Interpreter, TheSameValueTwiceInACall) {
   Value b = w.call("aten::mul.Tensor", {a, a});
   w.graph.set_outputs({w.call("aten::add.Tensor", {b, b}), x, x});
   at::Tensor in = tensor({3});
-  Tensors out = Program(w.graph).run({in});
+  Tensors out = Interpreter(w.graph).run({in});
   EXPECT_TRUE(at::equal(out[0], in.sin().square() * 2));
   EXPECT_TRUE(out[1].is_same(out[2]));
 }
@@ -193,7 +193,7 @@ TEST(Interpreter, ANumberWrappedAsATensorIsPassedAsOne) {
   Value x = w.input({3}, at::kFloat);
   w.graph.set_outputs({w.call("aten::mul.Tensor", {x, c10::IValue(number)})});
   at::Tensor input = at::rand({3});
-  at::Tensor result = Program(w.graph).run({input})[0];
+  at::Tensor result = Interpreter(w.graph).run({input})[0];
   EXPECT_EQ(result.scalar_type(), at::kFloat);
   EXPECT_TRUE(at::equal(result, input * 2.5));
 }
@@ -201,13 +201,13 @@ TEST(Interpreter, ANumberWrappedAsATensorIsPassedAsOne) {
 TEST(Interpreter, AWrongNumberOfInputsIsAnError) {
   GraphWriter w;
   w.graph.set_outputs({w.call("aten::sin", {w.input({3})})});
-  EXPECT_THROW(Program(w.graph).run({}), ContractError);
+  EXPECT_THROW(Interpreter(w.graph).run({}), ContractError);
 }
 
 TEST(Interpreter, NoAutogradKernelIsEntered) {
   GraphWriter w;
   w.graph.set_outputs({w.call("aten::sin", {w.input({3})})});
-  EXPECT_FALSE(Program(w.graph).run({tensor({3}).requires_grad_()})[0].requires_grad());
+  EXPECT_FALSE(Interpreter(w.graph).run({tensor({3}).requires_grad_()})[0].requires_grad());
 }
 
 }  // namespace tandem

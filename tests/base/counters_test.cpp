@@ -1,6 +1,7 @@
 #include "base/counters.h"
 
 #include <tandem/compiled.h>
+#include <tandem/error.h>
 
 #include <gtest/gtest.h>
 

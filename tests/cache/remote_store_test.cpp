@@ -1,4 +1,5 @@
 #include <tandem/compiled.h>
+#include <tandem/error.h>
 
 #include "base/counters.h"
 #include "cache/remote_fixture.h"

@@ -95,6 +95,17 @@ std::shared_ptr<Function> function_for(Variants& variants, const Invoke& invoke,
   return variants.add(to.rest, make_program<Values...>(invoke, to.rest.substr(kept)), std::move(names));
 }
 
+/// A function that can be copied and calls this one.
+template <class F>
+Callable copyable(F&& fn) {
+  if constexpr (std::is_copy_constructible_v<std::decay_t<F>>) {
+    return Callable(std::forward<F>(fn));
+  } else {
+    auto shared = std::make_shared<std::decay_t<F>>(std::forward<F>(fn));
+    return [shared](const Tensors& inputs) -> Tensors { return (*shared)(inputs); };
+  }
+}
+
 /// The result of a program as the original would return it.
 template <class Result>
 Result call_like_original(Function& function, const Tensors& tensors) {
