@@ -4,6 +4,7 @@
 #include <map>
 
 #include "aot/joint.h"
+#include "aot/visible.h"
 #include "graph/vocabulary.h"
 
 namespace tandem {
@@ -12,8 +13,9 @@ namespace {
 using torch::autograd::Edge;
 using torch::autograd::impl::gradient_edge;
 
-/// Brings gradients that a node of another piece computes to where its edges led. It runs when that node
-/// would have run, so that gradients are added in eager's order.
+/// Brings gradients to where the edges of a node led that is not here: one of another piece, or the view by
+/// which the caller has a result. It runs when that node would have run, so that gradients are added in
+/// eager's order.
 struct Term : torch::autograd::Node {
   using Node::Node;
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
@@ -36,7 +38,8 @@ TensorMeta meta_at(const Edge& edge) {
 class Cutter {
  public:
   Cutter(Traced& traced, const Plan& plan, const Pieces& pieces)
-      : tracer_(*traced.tracer),
+      : traced_(traced),
+        tracer_(*traced.tracer),
         plan_(plan),
         pieces_(pieces),
         piece_of_(std::make_shared<const std::unordered_map<const torch::autograd::Node*, size_t>>(
@@ -51,18 +54,32 @@ class Cutter {
  private:
   void add_source(const PieceSource& source) {
     if (source.kind != PieceSource::Kind::Term) {
-      order_.sources.push_back(plan_.tangent_sources[source.index]);
+      order_.sources.push_back(source_of(source));
       order_.sole_views.push_back(plan_.sole_views[source.index]);
       return;
     }
     const Crossing& crossing = pieces_.crossings[source.index];
-    at::Tensor begin = tracer_.add_end(meta_at(crossing.to));
     NodePtr& term = terms_[{crossing.from.get(), pieces_.piece_of.at(crossing.to.function.get())}];
     if (!term) term = make_node<Term>(crossing.from->sequence_nr(), torch::autograd::edge_list());
-    term->add_next_edge(crossing.to);
-    torch::autograd::impl::set_gradient_edge(begin, {term, term->add_input_metadata(begin)});
-    order_.sources.push_back(std::move(begin));
+    order_.sources.push_back(begin_at(term, crossing.to, meta_at(crossing.to)));
     order_.sole_views.emplace_back();
+  }
+
+  at::Tensor source_of(const PieceSource& source) {
+    const at::Tensor& result = plan_.tangent_sources[source.index];
+    const auto* view =
+        source.kind == PieceSource::Kind::Result ? last_view_of(traced_, plan_, source.index) : nullptr;
+    if (!view) return result;
+    return begin_at(make_node<Term>(view->sequence_nr(), torch::autograd::edge_list()), gradient_edge(result),
+                    tracer_.graph().meta(tracer_.value_of(result)));
+  }
+
+  /// A gradient that arrives at what this gives goes through the term.
+  at::Tensor begin_at(const NodePtr& term, const Edge& to, const TensorMeta& meta) {
+    at::Tensor begin = tracer_.add_end(meta);
+    term->add_next_edge(to);
+    torch::autograd::impl::set_gradient_edge(begin, {term, term->add_input_metadata(begin)});
+    return begin;
   }
 
   void add_part(size_t p) {
@@ -94,6 +111,7 @@ class Cutter {
 
   const at::Tensor& leaf(size_t input) const { return tracer_.inputs()[input].leaf; }
 
+  const Traced& traced_;
   Tracer& tracer_;
   const Plan& plan_;
   const Pieces& pieces_;

@@ -26,6 +26,13 @@ bool is_visible(const Traced& traced, const Contract& contract, size_t result) {
   return false;
 }
 
+/// The node on the way from a view that leads to `end` itself.
+const torch::autograd::Node* step_to(const torch::autograd::Edge& end, const at::Tensor& view) {
+  NodePtr node = view.grad_fn();
+  while (node && node->num_outputs() > 0 && node->next_edge(0) != end) node = node->next_edge(0).function;
+  return node && node->num_outputs() > 0 ? node.get() : nullptr;
+}
+
 }  // namespace
 
 Tensors roots_of(const Plan& plan) {
@@ -50,6 +57,21 @@ VisiblePoints visible_points(const Traced& traced, const Plan& plan) {
       points.emplace(gradient_edge(traced.outputs[o]), PieceTarget{PieceTarget::Kind::Output, o});
   }
   return points;
+}
+
+const torch::autograd::Node* last_view_of(const Traced& traced, const Plan& plan, size_t source) {
+  const size_t result = plan.differentiable[source];
+  if (plan.sole_views[source] || is_visible(traced, plan.contract, result)) return nullptr;
+  const torch::autograd::Node* last = nullptr;
+  for (size_t o = 0; o < plan.contract.outputs.size(); ++o) {
+    const OutputRole& role = plan.contract.outputs[o];
+    if (role.source != OutputSource::ViewOfOutput || role.base != result ||
+        !is_rebuilt(role, traced.outputs[o]))
+      continue;
+    const auto* step = step_to(gradient_edge(plan.returned[result]), traced.outputs[o]);
+    if (step && (!last || step->sequence_nr() < last->sequence_nr())) last = step;
+  }
+  return last;
 }
 
 }  // namespace tandem

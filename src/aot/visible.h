@@ -17,4 +17,8 @@ Tensors roots_of(const Plan& plan);
 /// are added up on the caller's side, in another order than eager's.
 VisiblePoints visible_points(const Traced& traced, const Plan& plan);
 
+/// Where the caller has a tangent's source as views alone: the node that brings the gradient of a view to it,
+/// of several views the one that autograd runs last. Null elsewhere.
+const torch::autograd::Node* last_view_of(const Traced& traced, const Plan& plan, size_t source);
+
 }  // namespace tandem

@@ -96,6 +96,16 @@ const std::vector<Program>& programs() {
          const auto parts = in[0].sin().unbind(0);
          return Tensors{parts[0], parts[0] * parts[1], in[1].clone()};
        }},
+      {"a view of a result that is used beside it",
+       [](const Tensors& in) {
+         at::Tensor y = in[0] + in[1], view = y.expand_as(in[0]);
+         return Tensors{at::addcdiv(y, view, y), view};
+       }},
+      {"a part of a result that others use before and behind it",
+       [](const Tensors& in) {
+         at::Tensor y = in[0].sin(), early = y * in[1], part = y.select(0, 1);
+         return Tensors{early.exp() * y + y * in[1], part};
+       }},
       {"maxima, whose formula looks at data",
        [](const Tensors& in) {
          at::Tensor y = in[0].sin(), most = y.max();
