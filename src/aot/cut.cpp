@@ -68,7 +68,7 @@ class Cutter {
   at::Tensor source_of(const PieceSource& source) {
     const at::Tensor& result = plan_.tangent_sources[source.index];
     const auto* view =
-        source.kind == PieceSource::Kind::Result ? last_view_of(traced_, plan_, source.index) : nullptr;
+        source.kind == PieceSource::Kind::Result ? only_view_of(traced_, plan_, source.index) : nullptr;
     if (!view) return result;
     return begin_at(make_node<Term>(view->sequence_nr(), torch::autograd::edge_list()), gradient_edge(result),
                     tracer_.graph().meta(tracer_.value_of(result)));

@@ -33,6 +33,24 @@ const torch::autograd::Node* step_to(const torch::autograd::Edge& end, const at:
   return node && node->num_outputs() > 0 ? node.get() : nullptr;
 }
 
+/// Where the caller has a source of tangents as views alone: the nodes that bring the gradients of these to
+/// it.
+std::unordered_set<const torch::autograd::Node*> views_alone_of(const Traced& traced, const Plan& plan,
+                                                                size_t source) {
+  std::unordered_set<const torch::autograd::Node*> steps;
+  const size_t result = plan.differentiable[source];
+  if (plan.sole_views[source] || is_visible(traced, plan.contract, result)) return steps;
+  for (size_t o = 0; o < plan.contract.outputs.size(); ++o) {
+    const OutputRole& role = plan.contract.outputs[o];
+    if (role.source != OutputSource::ViewOfOutput || role.base != result ||
+        !is_rebuilt(role, traced.outputs[o]))
+      continue;
+    if (const auto* step = step_to(gradient_edge(plan.returned[result]), traced.outputs[o]))
+      steps.insert(step);
+  }
+  return steps;
+}
+
 }  // namespace
 
 Tensors roots_of(const Plan& plan) {
@@ -46,7 +64,8 @@ VisiblePoints visible_points(const Traced& traced, const Plan& plan) {
   VisiblePoints points;
   const Tensors roots = roots_of(plan);
   for (size_t s = 0; s < plan.differentiable.size(); ++s)
-    if (!plan.sole_views[s] && is_visible(traced, plan.contract, plan.differentiable[s]))
+    if ((!plan.sole_views[s] && is_visible(traced, plan.contract, plan.differentiable[s])) ||
+        views_alone_of(traced, plan, s).size() > 1)
       points.emplace(gradient_edge(roots[s]), PieceTarget{PieceTarget::Kind::Source, s});
   const auto& outputs = plan.contract.outputs;
   const auto& results = plan.differentiable;
@@ -59,19 +78,9 @@ VisiblePoints visible_points(const Traced& traced, const Plan& plan) {
   return points;
 }
 
-const torch::autograd::Node* last_view_of(const Traced& traced, const Plan& plan, size_t source) {
-  const size_t result = plan.differentiable[source];
-  if (plan.sole_views[source] || is_visible(traced, plan.contract, result)) return nullptr;
-  const torch::autograd::Node* last = nullptr;
-  for (size_t o = 0; o < plan.contract.outputs.size(); ++o) {
-    const OutputRole& role = plan.contract.outputs[o];
-    if (role.source != OutputSource::ViewOfOutput || role.base != result ||
-        !is_rebuilt(role, traced.outputs[o]))
-      continue;
-    const auto* step = step_to(gradient_edge(plan.returned[result]), traced.outputs[o]);
-    if (step && (!last || step->sequence_nr() < last->sequence_nr())) last = step;
-  }
-  return last;
+const torch::autograd::Node* only_view_of(const Traced& traced, const Plan& plan, size_t source) {
+  const auto steps = views_alone_of(traced, plan, source);
+  return steps.size() == 1 ? *steps.begin() : nullptr;
 }
 
 }  // namespace tandem

@@ -14,11 +14,12 @@ Tensors roots_of(const Plan& plan);
 
 /// Outputs, and inputs that the function writes, where the caller's tensor has the history that the program
 /// gave it. An input that is a view when it is written, and views of inputs, are left out: their gradients
-/// are added up on the caller's side, in another order than eager's.
+/// are added up on the caller's side, in another order than eager's. A result that the caller has as several
+/// views is such a place too: their gradients are added up on his side, and those from inside before them.
 VisiblePoints visible_points(const Traced& traced, const Plan& plan);
 
-/// Where the caller has a tangent's source as views alone: the node that brings the gradient of a view to it,
-/// of several views the one that autograd runs last. Null elsewhere.
-const torch::autograd::Node* last_view_of(const Traced& traced, const Plan& plan, size_t source);
+/// Where the caller has a source of tangents as one view alone, which the derivative is not taken of: the
+/// node that brings its gradient to the source. Null elsewhere.
+const torch::autograd::Node* only_view_of(const Traced& traced, const Plan& plan, size_t source);
 
 }  // namespace tandem

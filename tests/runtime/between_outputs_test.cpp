@@ -106,6 +106,11 @@ const std::vector<Program>& programs() {
          at::Tensor y = in[0].sin(), early = y * in[1], part = y.select(0, 1);
          return Tensors{early.exp() * y + y * in[1], part};
        }},
+      {"several views of a result that are used beside it",
+       [](const Tensors& in) {
+         at::Tensor y = in[0] + in[1], whole = y.alias(), part = y.narrow(0, 0, 1);
+         return Tensors{at::addcmul(y, whole, part, 2), whole, part};
+       }},
       {"maxima, whose formula looks at data",
        [](const Tensors& in) {
          at::Tensor y = in[0].sin(), most = y.max();
