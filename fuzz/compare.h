@@ -23,7 +23,10 @@ struct Subject {
   bool sums_anew = false;  ///< autograd adds gradients to new tensors, and not in place
   /// where tangents are not together, each output is differentiated without the others
   bool roots_alone = false;
-  bool rounded = false;      ///< of gradients the last bits are left out
+  bool rounded = false;  ///< of gradients the last bits are left out
+  /// gradients of gradients may differ by as much as they move with the last bits of the gradients before
+  bool rounded_above = false;
+  uint64_t shaken = 0;       ///< not 0: these last bits are changed at random
   bool keeps_state = false;  ///< it keeps tensors beyond a call
 };
 Subject subject_of(const Program& program);

@@ -8,8 +8,9 @@
 namespace tandem::fuzz {
 
 /// How elements are compared. Numbers: 0 and -0 are one, for a view that is rebuilt outside gives the rest of
-/// its base a gradient of zeros, and -0 + 0 is 0.
-enum class Exactness : uint8_t { Bits, Numbers, Rounded };
+/// its base a gradient of zeros, and -0 + 0 is 0. Moved: as far as eager's own elements move when the last
+/// bits of the gradients that lead to them do.
+enum class Exactness : uint8_t { Bits, Numbers, Rounded, Moved };
 
 /// One thing that was seen: some words, and the elements of a tensor where it is one.
 struct Seen {
@@ -20,6 +21,7 @@ struct Seen {
   at::Tensor values = {};    ///< dense, detached; undefined where there is none
   Exactness exact = Exactness::Bits;
   bool layout_matters = true;
+  at::Tensor moves = {};  ///< of eager's elements, where that was found out: how far they move
 };
 
 /// How gradients are asked for. Where gradients of several roots meet, eager adds them up in one order and

@@ -155,13 +155,16 @@ void Run::differentiate_again() {
     for (size_t order = 1; order <= orders && !of.empty(); ++order) {
       Tensors gradients;
       const std::string failure = failure_of([&] {
+        if (subject_.shaken != 0) shake_gradients(of, subject_.shaken);
         gradients = torch::autograd::grad(of, wanted, given, true, /*create_graph=*/order < orders, true);
       });
       const std::string kind = "gradient of order " + std::to_string(order);
       see(kind, 0, failure.empty() ? has_gradients : refused_gradients, failure);
       for (size_t k = 0; k < gradients.size(); ++k)
-        see_tensor(kind, k, gradients[k], order == 1 ? exactness(how) : Exactness::Rounded,
-                   /*layout_matters=*/false);
+        see_tensor(
+            kind, k, gradients[k],
+            order > 1 && subject_.rounded_above && !subject_.rounded ? Exactness::Moved : exactness(how),
+            /*layout_matters=*/false);
       found_.twice = found_.twice || (order > 1 && !gradients.empty());
       of = with_gradient(gradients);
       given = tangents_of(of);

@@ -43,13 +43,14 @@ class Spoilt final : public Backend {
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
     auto inner = find_backend("eager")->compile(change_ ? change_(graph) : graph, context);
     if (!run_) return inner;
-    return boxed(
-        [graph, inner, stage = context.stage, contract = *context.contract, run = run_](Tensors&& inputs) {
-          CompileContext known;
-          known.stage = stage;
-          known.contract = &contract;
-          return run(graph, known, *inner, std::move(inputs));
-        });
+    return boxed([graph, inner, stage = context.stage, order = context.order, contract = *context.contract,
+                  run = run_](Tensors&& inputs) {
+      CompileContext known;
+      known.stage = stage;
+      known.order = order;
+      known.contract = &contract;
+      return run(graph, known, *inner, std::move(inputs));
+    });
   }
 
  private:
@@ -105,6 +106,19 @@ TEST(Planted, ABackwardThatDropsASign) {
                return results;
              });
   expect_found(report, "gradient: other values", 1);
+}
+
+TEST(Planted, AGradientOfAGradientThatIsWrongByATrillionth) {
+  const fuzz::Report report =
+      search("wrong_above", {},
+             [](const Graph&, const CompileContext& context, Executable& inner, Tensors&& inputs) {
+               Tensors results = inner.run(std::move(inputs));
+               if (context.stage == Stage::Backward && context.order > 1)
+                 for (at::Tensor& r : results)
+                   if (r.defined()) r = r * (1 + 1e-12);
+               return results;
+             });
+  expect_found(report, "gradient of order", 2);
 }
 
 TEST(Planted, AWriteThatIsNotMade) {
