@@ -87,8 +87,15 @@ class Finder {
       depths_[node] = std::max(depths_[node].value_or(0), depth);
     };
     for (size_t s = 0; s < roots_.size(); ++s) deepen(number_of_root(s), 0);
+    // What pieces give to a cut is added up outside, one piece after the other: a node that eager runs behind
+    // another one, which leads to the same cut, is as deep at least.
+    std::unordered_map<Edge, size_t> before;
     for (size_t n = 0; n < nodes_.size(); ++n) {
       if (!depths_[n]) continue;
+      for (const Edge& edge : nodes_[n]->next_edges())
+        if (cuts_.count(edge)) deepen(n, before[edge]);
+      for (const Edge& edge : nodes_[n]->next_edges())
+        if (cuts_.count(edge)) before[edge] = *depths_[n];
       for (const Edge& edge : nodes_[n]->next_edges()) {
         if (!edge.function) continue;
         const auto cut = cuts_.find(edge);

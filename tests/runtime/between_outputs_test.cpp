@@ -111,6 +111,11 @@ const std::vector<Program>& programs() {
          at::Tensor y = in[0] + in[1], whole = y.alias(), part = y.narrow(0, 0, 1);
          return Tensors{at::addcmul(y, whole, part, 2), whole, part};
        }},
+      {"a result that others use before and behind one that is used as well",
+       [](const Tensors& in) {
+         at::Tensor y = in[0].sigmoid(), early = y.sigmoid(), late = in[1] - y;
+         return Tensors{at::addcdiv(early, late, y), late, y};
+       }},
       {"maxima, whose formula looks at data",
        [](const Tensors& in) {
          at::Tensor y = in[0].sin(), most = y.max();
