@@ -22,6 +22,7 @@ struct Explanation {
   int64_t predicted_peak_bytes = 0;
   /// distinct storages kept between forward and backward, neither inputs nor outputs
   int64_t saved_bytes = 0, eager_saved_bytes = 0;
+  std::vector<SavedValue> saved;  ///< what is kept between forward and backward, and why
   /// why calls like this run as they are, uncompiled; empty when they are compiled
   std::string eager_reason;
   size_t nodes_recorded = 0;  ///< before any pass

@@ -24,6 +24,15 @@ struct Partition {
   std::vector<Value> saved;
 };
 
+/// A value that a forward keeps for its backward.
+struct SavedValue {
+  std::string name;
+  int64_t bytes = 0;          ///< that are kept because of it; none of inputs, outputs, and views of others
+  std::string op = {};        ///< the operator that makes it; empty for an input
+  std::string location = {};  ///< its file:line, where Options::record_locations asked for it
+  std::string why;            ///< in words: too dear to compute again, random, an output, ...
+};
+
 /// How many seconds a node takes when it is run by itself.
 using CostModel = Named<double(const Graph&, const Node&)>;
 

@@ -133,6 +133,12 @@ void bind_compiling(py::module_& m) {
 }
 
 void bind_explanation(py::module_& m) {
+  py::class_<SavedValue>(m, "SavedValue", "A value that a forward keeps for its backward.")
+      .def_readonly("name", &SavedValue::name)
+      .def_readonly("bytes", &SavedValue::bytes, "That are kept because of it.")
+      .def_readonly("op", &SavedValue::op)
+      .def_readonly("location", &SavedValue::location)
+      .def_readonly("why", &SavedValue::why);
   py::class_<Explanation>(m, "Explanation", "What a compile did and why.")
       .def_readonly("joint", &Explanation::joint)
       .def_readonly("forward", &Explanation::forward)
@@ -145,6 +151,7 @@ void bind_explanation(py::module_& m) {
       .def_readonly("saved_bytes", &Explanation::saved_bytes)
       .def_readonly("predicted_peak_bytes", &Explanation::predicted_peak_bytes)
       .def_readonly("eager_saved_bytes", &Explanation::eager_saved_bytes)
+      .def_readonly("saved", &Explanation::saved, "What is kept between forward and backward, and why.")
       .def_readonly("eager_reason", &Explanation::eager_reason,
                     "Why calls like this run as they are, uncompiled; empty when they are compiled.")
       .def_readonly("nodes_recorded", &Explanation::nodes_recorded)

@@ -10,6 +10,7 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 
@@ -67,7 +68,29 @@ torch::jit::Module load(const ExplainOptions& options) {
   return module;
 }
 
+Json json_of(const SavedValue& saved) {
+  return {{"name", saved.name},
+          {"bytes", saved.bytes},
+          {"operator", saved.op},
+          {"location", saved.location},
+          {"why", saved.why}};
+}
+
+/// What takes memory, the largest first.
+std::string table_of(std::vector<SavedValue> saved) {
+  std::erase_if(saved, [](const SavedValue& value) { return value.bytes == 0; });
+  std::stable_sort(saved.begin(), saved.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::vector<Row> rows = {{"kept", "size", "operator", "place", "why"}};
+  for (const SavedValue& value : saved)
+    rows.push_back({value.name, kilobytes(double(value.bytes)), value.op,
+                    value.location.empty() ? "-" : value.location, value.why});
+  return table(rows);
+}
+
 void print_json(const Explanation& found) {
+  Json saved = Json::array();
+  for (const SavedValue& value : found.saved) saved.push_back(json_of(value));
   std::cout << Json{{"joint", found.joint.to_string()},
                     {"forward", found.forward.to_string()},
                     {"backward", found.backward.empty() ? Json() : Json(found.backward.to_string())},
@@ -79,6 +102,8 @@ void print_json(const Explanation& found) {
                     {"nodes", found.nodes_recorded},
                     {"saved_bytes", found.saved_bytes},
                     {"eager_saved_bytes", found.eager_saved_bytes},
+                    {"predicted_peak_bytes", found.predicted_peak_bytes},
+                    {"saved", saved},
                     {"trace_s", found.trace_seconds},
                     {"compile_s", found.compile_seconds}}
                    .dump()
@@ -99,7 +124,9 @@ void print_text(const Explanation& found) {
                       {"kept between forward and backward", megabytes(found.saved_bytes),
                        megabytes(found.eager_saved_bytes)},
                       {"trace", duration(found.trace_seconds), "-"},
+                      {"highest memory of a step, predicted", megabytes(found.predicted_peak_bytes), "-"},
                       {"compile", duration(found.compile_seconds), "-"}});
+  if (!found.saved.empty()) std::cout << "\n" << table_of(found.saved);
 }
 
 }  // namespace

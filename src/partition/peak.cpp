@@ -99,8 +99,9 @@ int64_t predicted_peak_bytes(const Partition& halves) {
   for (size_t i = 0; i + halves.saved.size() < halves.forward.outputs().size(); ++i)
     if (Value result = halves.forward.outputs()[i]) of_caller.insert(forward.home(result));
   // Each storage is given with the first value in it: views of it live in one storage of the backward too.
-  for (Value v : halves.saved)
-    if (of_caller.insert(forward.home(v)).second) backward.give(v, forward.bytes(v));
+  for (size_t i = 0; i < halves.saved.size(); ++i)
+    if (const Value v = halves.saved[i]; of_caller.insert(forward.home(v)).second)
+      backward.give(halves.backward.inputs()[i], forward.bytes(v));
   return std::max(highest, backward.run(live));
 }
 

@@ -7,6 +7,8 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "compile/first_order.h"
+#include "partition/cost_model.h"
+#include "partition/saved_values.h"
 #include "runtime/wrappers.h"
 
 namespace tandem {
@@ -245,7 +247,12 @@ Explanation Entry::explain() {
     e.key_components.push_back(component.name + ": " + component.hash);
   e.saved_bytes = saved_bytes_;
   e.eager_saved_bytes = eager_saved_bytes_;
-  if (!e.backward.empty()) e.predicted_peak_bytes = predicted_peak_bytes(first_->record().halves);
+  if (!e.backward.empty()) {
+    const OrderRecord& first = first_->record();
+    e.predicted_peak_bytes = predicted_peak_bytes(first.halves);
+    e.saved = describe_saved(first.halves, first.returned,
+                             cost_model_of({.cost_model = compilation_.options.cost_model}));
+  }
   e.nodes_recorded = nodes_recorded_;
   e.trace_seconds = compilation_.times.trace;
   e.compile_seconds = compilation_.times.compile;

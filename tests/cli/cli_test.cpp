@@ -122,6 +122,8 @@ TEST_F(Cli, ExplainPrintsGraphsAndContractOfAScript) {
   EXPECT_NE(line["backward"].get<std::string>().find("aten::tanh_backward"), std::string::npos)
       << line["backward"];
   EXPECT_NE(line["contract"].get<std::string>().find("'x'"), std::string::npos) << line["contract"];
+  EXPECT_GT(line["saved"].size(), 0u);
+  for (const Json& value : line["saved"]) EXPECT_NE(value["why"], "") << value;
   ASSERT_EQ(run({"explain", file, "--input", "2x3"}), 0) << errors();
   EXPECT_NE(output().find("\nbackward\n"), std::string::npos) << output();
   EXPECT_NE(run({"explain", file, "--input", "2x:f32"}), 0);

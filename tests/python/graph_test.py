@@ -41,6 +41,8 @@ class Graphs(unittest.TestCase):
         e = tandem.explain(lambda x: x.sin().cos(), self.x)
         self.assertIn("argument x", e.contract)
         self.assertEqual((e.saved_bytes, e.eager_saved_bytes, e.cache_state), (48, 48, "off"))
+        self.assertEqual(sum(value.bytes for value in e.saved), 48)
+        self.assertTrue(all(value.why for value in e.saved))
         self.assertGreater(e.nodes_recorded, 0)
 
     def test_names_of_parameters_and_arguments(self):

@@ -44,6 +44,32 @@ TEST(Explain, HasNoBackwardForInference) {
   EXPECT_EQ(e.saved_bytes, 0);
 }
 
+TEST(Explain, ListsWhatIsKeptAndWhy) {
+  Compiled fast(
+      [](const Tensors& in) {
+        const at::Tensor hidden = in[0].mm(in[1]).sin();
+        return Tensors{std::get<0>(at::native_dropout(hidden, 0.5, true)).mm(in[1]).exp()};
+      },
+      {.record_locations = true});
+  const Explanation e = fast.explain({leaf({64, 64}), leaf({64, 64})});
+  int64_t bytes = 0;
+  auto why = [&](const std::string& op) {
+    for (const SavedValue& value : e.saved)
+      if (value.op == op) return value.why;
+    return std::string("not kept");
+  };
+  for (const SavedValue& value : e.saved) {
+    bytes += value.bytes;
+    EXPECT_EQ(value.op.empty(), value.location.empty()) << value.name;
+  }
+  EXPECT_EQ(bytes, e.saved_bytes);
+  EXPECT_GE(e.predicted_peak_bytes, e.saved_bytes);
+  EXPECT_EQ(why(""), "an input, or in the memory of one");
+  EXPECT_EQ(why("aten::exp"), "an output, or in the memory of one");
+  EXPECT_NE(why("aten::mm").find("us to compute again"), std::string::npos) << why("aten::mm");
+  EXPECT_EQ(why("aten::native_dropout"), "random");
+}
+
 TEST(Explain, NamesParametersOfWatchedModules) {
   torch::nn::Sequential model(torch::nn::Linear(2, 2), torch::nn::BatchNorm1d(2));
   Explanation e =
