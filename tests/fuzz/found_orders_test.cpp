@@ -1,9 +1,6 @@
 // Programs that random search found, of which a gradient of a gradient is nothing but what rounding leaves of
 // terms that cancel each other.
-#include "fuzz/compare.h"
-
-#include <gtest/gtest.h>
-#include <torch/torch.h>
+#include "fuzz/found.h"
 
 #include <numeric>
 
@@ -23,27 +20,23 @@ void expect_rounded_otherwise(const std::function<fuzz::Scene()>& given, uint64_
   for (const char* partitioner : {"default", "recompute_all", "save_all"}) {
     fuzz::Setup setup;
     setup.options.partitioner = partitioner;
-    const fuzz::Outcome outcome = fuzz::compare({scene, arguments, run, data, /*higher_orders=*/true}, setup);
-    EXPECT_FALSE(outcome.mismatch) << outcome.mismatch->kind << ", " << outcome.mismatch->detail;
+    const auto outcome = found::expect_alike({scene, arguments, run, data, /*higher_orders=*/true}, setup);
     EXPECT_TRUE(outcome.concessions.contains("higher orders are rounded otherwise")) << partitioner;
   }
 }
 
 TEST(FoundOrders, AThirdOrderThatIsZeroButForRounding) {
-  auto given = [] {
-    at::Tensor leaf = torch::randn({3}, at::kDouble).requires_grad_();
-    return fuzz::Scene{{leaf}, {leaf}};
-  };
-  expect_rounded_otherwise(given, 521980, [](Tensors v) {
-    at::Tensor one = at::div(v[0], v[0]), product = at::mul(at::fmod(one, v[0]), one);
-    return Tensors{product, product, one};
-  });
+  expect_rounded_otherwise([] { return found::one_leaf({3}); }, 521980,
+                           [](Tensors v) {
+                             at::Tensor one = at::div(v[0], v[0]),
+                                        product = at::mul(at::fmod(one, v[0]), one);
+                             return Tensors{product, product, one};
+                           });
 }
 
 TEST(FoundOrders, ASecondOrderThatIsZeroButForRounding) {
   auto given = [] {
-    at::Tensor plain = torch::randn({3, 3}, at::kDouble),
-               leaf = torch::randn({}, at::kDouble).requires_grad_();
+    at::Tensor plain = found::numbers({3, 3}), leaf = found::numbers({}).requires_grad_();
     return fuzz::Scene{{plain, leaf}, {leaf}};
   };
   expect_rounded_otherwise(given, 784266, [](Tensors v) {

@@ -1,14 +1,13 @@
 // Programs that random search found, which keep state, or call custom functions; compared as the search
 // compares them.
-#include "fuzz/compare.h"
+#include "fuzz/found.h"
 #include "fuzz/state.h"
-
-#include <gtest/gtest.h>
-#include <torch/torch.h>
 
 namespace tandem::found_state {
 namespace {
 
+using found::numbers;
+using found::one_leaf;
 using fuzz::Scene;
 
 /// The first `passed` given tensors are arguments, and the others are captured. Several seeds, since
@@ -28,18 +27,10 @@ void expect_same(const std::function<Scene()>& given, size_t passed,
     };
     fuzz::Subject subject{scene, arguments, run, data, /*higher_orders=*/true};
     subject.keeps_state = keeps_state;
-    const fuzz::Outcome outcome = fuzz::compare(subject);
-    if (outcome.mismatch)
-      FAIL() << outcome.mismatch->kind << ", " << outcome.mismatch->setup << "\n"
-             << outcome.mismatch->detail << "\nseed " << data;
+    found::expect_alike(subject);
   }
 }
 
-at::Tensor numbers(at::IntArrayRef sizes) { return torch::randn(sizes, at::kDouble); }
-Scene one_leaf(at::IntArrayRef sizes) {
-  at::Tensor leaf = numbers(sizes).requires_grad_();
-  return {{leaf}, {leaf}};
-}
 Scene one_plain(at::IntArrayRef sizes) { return {{numbers(sizes)}, {}}; }
 
 TEST(FoundState, AViewUnderNoGradOfWhatACustomFunctionMadeOfACapture) {

@@ -1,15 +1,14 @@
 // Programs that random search found, about views, writes and what autograd knows of them; compared as the
 // search compares them.
-#include "fuzz/compare.h"
-
-#include <gtest/gtest.h>
-#include <torch/torch.h>
+#include "fuzz/found.h"
 
 #include <numeric>
 
 namespace tandem {
 namespace {
 
+using found::numbers;
+using found::one_leaf;
 using fuzz::Scene;
 using Given = std::function<Scene()>;
 
@@ -24,18 +23,10 @@ void expect_same(const Given& given, const std::function<Tensors(Tensors)>& run,
     };
     std::vector<size_t> arguments(given().pool.size());
     std::iota(arguments.begin(), arguments.end(), 0);
-    const fuzz::Outcome outcome = fuzz::compare({scene, arguments, run, data, higher_orders}, setup);
-    if (outcome.mismatch)
-      FAIL() << outcome.mismatch->kind << ", " << outcome.mismatch->setup << "\n"
-             << outcome.mismatch->detail << "\nseed " << data;
+    found::expect_alike({scene, arguments, run, data, higher_orders}, setup);
   }
 }
 
-at::Tensor numbers(at::IntArrayRef sizes) { return torch::randn(sizes, at::kDouble); }
-Scene one_leaf(at::IntArrayRef sizes) {
-  at::Tensor leaf = numbers(sizes).requires_grad_();
-  return {{leaf}, {leaf}};
-}
 Scene one_computed(at::IntArrayRef sizes) {
   at::Tensor leaf = numbers(sizes).requires_grad_();
   return {{leaf.clone()}, {leaf}};

@@ -1,47 +1,18 @@
 // Functions that read the generator's state, draw, and put it back: what they draw again is what they drew.
-#include <ATen/CPUGeneratorImpl.h>
+#include "runtime/checkpoint.h"
+
 #include <gtest/gtest.h>
 #include <tandem/tandem.h>
-#include <torch/torch.h>
 
 namespace tandem {
 namespace {
 
+using test::Checkpoint;
+using test::part;
+using test::set_state;
+using test::state;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-at::Tensor state() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  std::lock_guard lock(generator.mutex());
-  return generator.get_state();
-}
-
-void set_state(const at::Tensor& state) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
-}
-
-at::Tensor part(const at::Tensor& x) {
-  return torch::dropout(x.sin(), 0.5, true).exp() * torch::dropout(x, 0.3, true);
-}
-
-/// Saves its input and the state of the generator; its backward computes the rest again.
-struct Checkpoint : torch::autograd::Function<Checkpoint> {
-  static at::Tensor forward(AutogradContext* context, at::Tensor x) {
-    context->save_for_backward({x});
-    context->saved_data["state"] = state();
-    return part(x);
-  }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    at::AutoGradMode grad_mode(true);
-    const at::Tensor now = state(), x = context->get_saved_variables()[0].detach().requires_grad_();
-    set_state(context->saved_data["state"].toTensor());
-    const at::Tensor y = part(x);
-    set_state(now);
-    return torch::autograd::grad({y}, {x}, {gradients[0]});
-  }
-};
 
 /// The state is the one behind the forward's last draw, which compiled code knows nothing of.
 struct DrawsLater : torch::autograd::Function<DrawsLater> {
@@ -59,7 +30,7 @@ struct DrawsLater : torch::autograd::Function<DrawsLater> {
 };
 
 Tensors checkpointed(const Tensors& in) {
-  return {Checkpoint::apply(torch::dropout(in[0], 0.1, true)) * torch::rand_like(in[0])};
+  return {Checkpoint<part>::apply(torch::dropout(in[0], 0.1, true)) * torch::rand_like(in[0])};
 }
 Tensors draws_later(const Tensors& in) { return {DrawsLater::apply(torch::dropout(in[0], 0.1, true))}; }
 

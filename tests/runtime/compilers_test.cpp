@@ -34,25 +34,6 @@ TEST(Compilers, BackwardAndInferenceFallBackToTheForwards) {
   EXPECT_EQ(seen[2], Stage::Inference);
 }
 
-TEST(Compilers, ABoxedFunctionMayEmptyItsInputs) {
-  bool alone = false;
-  auto compiler = [&](const Graph& graph, const CompileContext&) {
-    return boxed([&, graph](Tensors&& in) {
-      Tensors own = std::move(in);
-      in.clear();
-      if (own[0].use_count() == 1) alone = true;
-      return graph.run(std::move(own));
-    });
-  };
-  Compiled fast([](const Tensors& in) { return Tensors{in[0].exp().sin() * in[1]}; },
-                {.fw_compiler = compiler});
-  at::Tensor a = leaf({2}), b = leaf({2}), y = fast({a, b})[0];
-  EXPECT_TRUE(same_values(y, a.exp().sin() * b));
-  EXPECT_TRUE(same_values(torch::autograd::grad({y.sum()}, {a})[0],
-                          torch::autograd::grad({(a.exp().sin() * b).sum()}, {a})[0]));
-  EXPECT_TRUE(alone) << "a value saved for the last backward has no owner but the compiled code";
-}
-
 TEST(Compilers, TheWrongNumberOfResultsIsAnError) {
   auto compiler = [](const Graph&, const CompileContext&) {
     return boxed([](Tensors&&) { return Tensors{}; });

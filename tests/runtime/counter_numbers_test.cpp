@@ -1,27 +1,18 @@
 // Functions whose random numbers are counter-based (Options::random): reproducible, the same in every
 // derivative.
+#include "runtime/checkpoint.h"
 #include "runtime/compare.h"
-
-#include <ATen/CPUGeneratorImpl.h>
 
 namespace tandem::counted {
 namespace {
 
+using test::Checkpoint;
 using test::contains;
 using test::counter;
+using test::part;
 using test::same_values;
-
-at::Tensor state() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  std::lock_guard lock(generator.mutex());
-  return generator.get_state();
-}
-
-void set_state(const at::Tensor& state) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
-}
+using test::set_state;
+using test::state;
 
 bool has_call(const Graph& graph, const std::string& name) {
   const auto& nodes = graph.nodes();
@@ -284,30 +275,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-at::Tensor part(const at::Tensor& x) {
-  return torch::dropout(x.sin(), 0.5, true).exp() * torch::dropout(x, 0.3, true);
-}
 at::Tensor part_with_poisson(const at::Tensor& x) {
   return torch::dropout(x.sin(), 0.5, true) * torch::poisson(x.detach()) * torch::rand_like(x);
 }
-
-/// Saves its input and the state of the generator; its backward computes the rest again.
-template <at::Tensor (*fn)(const at::Tensor&)>
-struct Checkpoint : torch::autograd::Function<Checkpoint<fn>> {
-  static at::Tensor forward(AutogradContext* context, at::Tensor x) {
-    context->save_for_backward({x});
-    context->saved_data["state"] = state();
-    return fn(x);
-  }
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
-    at::AutoGradMode grad_mode(true);
-    const at::Tensor now = state(), x = context->get_saved_variables()[0].detach().requires_grad_();
-    set_state(context->saved_data["state"].toTensor());
-    const at::Tensor y = fn(x);
-    set_state(now);
-    return torch::autograd::grad({y}, {x}, {gradients[0]});
-  }
-};
 
 template <at::Tensor (*fn)(const at::Tensor&)>
 Tensors plain(const Tensors& in) {
