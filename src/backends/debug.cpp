@@ -89,9 +89,9 @@ class DebugBackend final : public Backend {
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
     return std::make_shared<DebugExecutable>(graph);
   }
-  std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph&,
+  std::shared_ptr<Executable> load(const std::vector<uint8_t>&, const Graph& graph,
                                    const CompileContext&) override {
-    return std::make_shared<DebugExecutable>(graph_from(bytes));
+    return std::make_shared<DebugExecutable>(graph);
   }
 };
 

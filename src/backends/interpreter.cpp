@@ -48,6 +48,8 @@ class Interpreter::Builder {
 
   CallSite bind(const Node& node, int32_t index) {
     CallSite site{node.op};
+    site.arguments.reserve(node.arguments.size());
+    site.results.reserve(node.results.size());
     for (const Operand& argument : node.arguments) site.arguments.push_back(bind_argument(argument));
     if (node.state) bind_state(site, node);
     mark_last_reads(site, index);

@@ -1,7 +1,6 @@
 #include "backends/bound.h"
 #include "graph/boxing.h"
-
-#include <mutex>
+#include "ops/by_operator.h"
 
 namespace tandem {
 namespace {
@@ -60,11 +59,11 @@ bool fits(const c10::OperatorHandle& op) {
 template <class Return, class... Arguments>
 void add_row(Rows& rows, Return (*)(Arguments...)) {
   std::string key;
-  ((key += Bound<Arguments>::schema, key += ", "), ...);
+  ((key += Bound<Arguments>::schema), ...);
   Make make = [](const CallSite& site) -> std::unique_ptr<Call> {
     return std::make_unique<UnboxedCall<Return(Arguments...)>>(site);
   };
-  rows.emplace(key + "-> " + Stored<Return>::schema, Row{make, fits<Return(Arguments...)>});
+  rows.emplace(key + '>' + Stored<Return>::schema, Row{make, fits<Return(Arguments...)>});
 }
 
 template <class... Signatures>
@@ -153,37 +152,33 @@ const Rows& rows() {
 
 std::string signature_of(const c10::FunctionSchema& schema) {
   std::string key;
-  for (const c10::Argument& argument : schema.arguments()) (key += argument.real_type()->str()) += ", ";
-  key += "-> ";
-  for (const c10::Argument& result : schema.returns()) (key += result.real_type()->str()) += ", ";
+  for (const c10::Argument& argument : schema.arguments()) add_code(key, *argument.real_type());
+  key += '>';
+  for (const c10::Argument& result : schema.returns()) add_code(key, *result.real_type());
   return key;
 }
 
-/// The row of an operator, found once: spelling a schema's types costs more than making the call.
+/// The row of an operator: none for one that writes or has none. Only ATen's own operators are known to have
+/// the C++ types that code generation derives from their schemas.
 Make find_row(const c10::OperatorHandle& op) {
-  static std::mutex mutex;
-  static std::unordered_map<c10::OperatorName, Make> found;
-  std::lock_guard lock(mutex);
-  auto [place, is_new] = found.emplace(op.operator_name(), nullptr);
-  if (!is_new) return place->second;
-  if (auto row = rows().find(signature_of(op.schema())); row != rows().end() && row->second.fits(op))
-    place->second = row->second.make;
-  return place->second;
+  const c10::FunctionSchema& schema = op.schema();
+  if (schema.is_mutable() || !std::string_view(schema.name()).starts_with("aten::")) return nullptr;
+  const auto row = rows().find(signature_of(schema));
+  return row != rows().end() && row->second.fits(op) ? row->second.make : nullptr;
 }
 
 }  // namespace
 
 std::unique_ptr<Call> make_unboxed_call(const CallSite& site) {
-  const c10::FunctionSchema& schema = site.op.schema();
-  // Only ATen's own operators are known to have the C++ types that code generation derives from their
-  // schemas.
-  if (!site.writes.empty() || schema.is_mutable() || !std::string_view(schema.name()).starts_with("aten::"))
-    return nullptr;
+  static ByOperator<Make> makes;
+  if (!site.writes.empty()) return nullptr;
+  const Make make = makes.of(site.op, find_row);
+  if (!make) return nullptr;
+  const auto& declared = site.op.schema().arguments();
   for (size_t i = 0; i < site.arguments.size(); ++i)
-    if (!std::holds_alternative<c10::IValue>(site.arguments[i]) && is_number(*schema.arguments()[i].type()))
+    if (!std::holds_alternative<c10::IValue>(site.arguments[i]) && is_number(*declared[i].type()))
       return nullptr;
-  if (Make make = find_row(site.op)) return make(site);
-  return nullptr;
+  return make(site);
 }
 
 }  // namespace tandem
