@@ -18,7 +18,8 @@ struct BackwardRecord {
   /// which saved values it takes, then come the tangents that arrive
   std::vector<size_t> saved;
   std::vector<int64_t> gradients;  ///< for each gradient input, which result it is; -1: none
-  Graph graph;
+  std::optional<Graph> graph;      ///< none: that of the order's halves
+  const Graph& graph_in(const Partition& halves) const { return graph ? *graph : halves.backward; }
 };
 
 /// Of the first order the forward is the program itself. The forward of every other is the backward of the

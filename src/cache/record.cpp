@@ -59,7 +59,7 @@ class EntryWriter {
     variant(code.variant);
     sizes(code.saved);
     positions(code.gradients);
-    const std::string graph = encode_graph(code.graph);
+    const std::string graph = code.graph ? encode_graph(*code.graph) : of_halves;
     writer_.text(graph == of_halves ? "" : graph);
     artifact(code.artifact);
   }
@@ -204,10 +204,9 @@ class EntryReader {
       code.graph = decode_graph(graph);
     else if (std::exchange(of_halves, true))
       reader_.refuse("two backwards have the graph of the one that was expected");
-    else
-      code.graph = order.halves.backward;
-    code.gradients = checked(gradients, code.variant, code.graph, code.graph.outputs().size());
-    check_inputs(code.graph, code.saved, code.variant);
+    const Graph& made = code.graph_in(order.halves);
+    code.gradients = checked(gradients, code.variant, made, made.outputs().size());
+    check_inputs(made, code.saved, code.variant);
     code.artifact = artifact();
     return code;
   }

@@ -43,7 +43,9 @@ void add_missing(cache::StoredOrder& ours, const cache::StoredOrder& theirs) {
   };
   for (const cache::StoredBackward& backward : theirs.backwards) {
     const bool is_known = find(ours.backwards, backward.variant) != ours.backwards.end();
-    if (!is_known && ours.backwards.size() < most_backwards) ours.backwards.push_back(backward);
+    if (is_known || ours.backwards.size() >= most_backwards) continue;
+    ours.backwards.push_back(backward);
+    ours.backwards.back().graph = backward.graph_in(theirs.halves);
   }
   for (const cache::StoredOrder& order : theirs.above) {
     const auto own = find(ours.above, order.variant);

@@ -38,7 +38,7 @@ void collect_graphs(const cache::StoredOrder& order, const std::string& prefix, 
   graphs.emplace_back(prefix + "forward", &order.halves.forward);
   if (!order.halves.backward.empty()) graphs.emplace_back(prefix + "whole backward", &order.halves.backward);
   for (size_t i = 0; i < order.backwards.size(); ++i)
-    graphs.emplace_back(prefix + "backward " + std::to_string(i), &order.backwards[i].graph);
+    graphs.emplace_back(prefix + "backward " + std::to_string(i), &order.backwards[i].graph_in(order.halves));
   for (size_t i = 0; i < order.above.size(); ++i)
     collect_graphs(order.above[i], prefix + "above " + std::to_string(i) + ": ", graphs);
 }

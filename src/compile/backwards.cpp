@@ -111,7 +111,8 @@ void Derivative::say_that_one_went(const char* what, size_t most) const {
 
 Graph Derivative::expected_backward() {
   Graph only;
-  for (const OrderPart& part : parts_) only = backward(expected_of(part, record_.expected))->graph;
+  for (const OrderPart& part : parts_)
+    only = backward(expected_of(part, record_.expected))->graph_in(record_.halves);
   return parts_.size() == 1 ? only : record_.halves.backward;
 }
 
@@ -122,26 +123,28 @@ PartBackward Derivative::expected_backward(size_t part) const {
 
 BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
   BackwardCode code;
+  Graph graph;
   code.variant = asked;
   const size_t number = part_of(parts_, asked);
   std::optional<PartBackward> expected;
   if (record_.has_expected && asked == expected_of(parts_[number], record_.expected))
     expected = expected_backward(number);
   if (expected && expected->stands_alone) {
-    code.graph = std::move(expected->graph);
+    graph = std::move(expected->graph);
     code.saved = std::move(expected->saved);
   } else {
     count("backward_variant");
     JointGraph other = compilation_.recorded(
         [&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
     Extracted extracted = extract_backward(with_passes(std::move(other.joint)), kept(number));
-    code.graph = std::move(extracted.joint.graph);
+    graph = std::move(extracted.joint.graph);
     code.saved = std::move(extracted.saved);
   }
-  code.graph = run_passes(std::move(code.graph), wanted_passes(compilation_.options, Stage::Backward));
-  code.gradients = positions(asked.wanted, code.graph);
+  graph = run_passes(std::move(graph), wanted_passes(compilation_.options, Stage::Backward));
+  code.gradients = positions(asked.wanted, graph);
   code.given_up = given_up({asked_of(asked)}, code.saved, number);
-  code.code = compilation_.toolchain.compile(code.graph, backward_place(code.saved, backwards_.added()));
+  code.code = compilation_.toolchain.compile(graph, backward_place(code.saved, backwards_.added()));
+  code.graph = std::move(graph);
   return code;
 }
 

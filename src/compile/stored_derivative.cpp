@@ -68,7 +68,8 @@ void Derivative::restore(cache::StoredOrder stored, const Artifacts& artifacts) 
   if (number_ == 1 && !record_.halves.backward.empty()) find_leftovers();
   forward = load(stored.artifact, record_.halves.forward, forward_place());
   for (cache::StoredBackward& backward : stored.backwards) {
-    auto code = load(backward.artifact, backward.graph, backward_place(backward.saved, backwards_.added()));
+    auto code = load(backward.artifact, backward.graph_in(record_.halves),
+                     backward_place(backward.saved, backwards_.added()));
     std::vector<size_t> given_up =
         this->given_up({asked_of(backward.variant)}, backward.saved, part_of(parts_, backward.variant));
     backwards_.add(std::make_shared<BackwardCode>(std::move(backward), std::move(code), std::move(given_up)));

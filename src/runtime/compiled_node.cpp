@@ -152,9 +152,10 @@ variable_list CompiledNode::run(variable_list&& gradients, bool is_last) {
   for (at::Tensor& gradient : gradients)
     if (gradient.defined()) inputs.push_back(std::move(gradient));
   const NanReport report(inputs);
-  variable_list found = pick(run_without_autocast(*code.code, std::move(inputs), code.graph.outputs().size()),
+  const Graph& graph = code.graph_in(derivative_.record().halves);
+  variable_list found = pick(run_without_autocast(*code.code, std::move(inputs), graph.outputs().size()),
                              code.gradients, part(), num_outputs());
-  report.check(found, code.graph, name());
+  report.check(found, graph, name());
   return found;
 }
 

@@ -12,7 +12,7 @@ std::string first_obstacle(const cache::StoredOrder& order) {
   for (const Graph* graph : {&order.halves.forward, &order.halves.backward})
     if (std::string found = find_obstacle(*graph); !found.empty()) return found;
   for (const cache::StoredBackward& backward : order.backwards)
-    if (std::string found = find_obstacle(backward.graph); !found.empty()) return found;
+    if (std::string found = find_obstacle(backward.graph_in(order.halves)); !found.empty()) return found;
   for (const cache::StoredOrder& above : order.above)
     if (std::string found = first_obstacle(above); !found.empty()) return found;
   return {};

@@ -152,7 +152,7 @@ template <class Visit>
 void for_each_graph(const cache::StoredOrder& order, Visit&& visit) {
   visit(order.halves.forward);
   visit(order.halves.backward);
-  for (const cache::StoredBackward& code : order.backwards) visit(code.graph);
+  for (const cache::StoredBackward& code : order.backwards) visit(code.graph_in(order.halves));
   for (const cache::StoredOrder& next : order.above) for_each_graph(next, visit);
 }
 
