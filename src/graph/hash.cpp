@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "graph/bytes.h"
 #include "graph/vocabulary.h"
+#include "graph/wire.h"
 #include "ops/facts.h"
 
 namespace tandem {
@@ -18,7 +19,7 @@ class Encoder {
   explicit Encoder(const Graph& graph) : graph_(graph), numbers_(graph.value_count(), -1) {}
 
   std::string encode() {
-    text("tandem graph 2");
+    text("tandem graph 3");
     list(graph_.inputs(), [&](Value v) { value(v); });
     list(graph_.constants(), [&](const auto& constant) {
       value(constant.first);
@@ -26,7 +27,7 @@ class Encoder {
     });
     list(graph_.nodes(), [&](const Node& n) { node(n); });
     list(graph_.outputs(), [&](Value v) { value(v); });
-    return std::move(bytes_);
+    return writer_.take();
   }
 
  private:
@@ -47,22 +48,11 @@ class Encoder {
     ConstantList
   };
 
-  void integer(int64_t number) {
-    // Little end first on every machine.
-    char bytes[8];
-    for (int i = 0; i < 8; ++i) bytes[i] = char(uint64_t(number) >> (8 * i));
-    bytes_.append(bytes, sizeof(bytes));
-  }
-  void byte(auto small) { bytes_ += char(small); }
+  void integer(int64_t number) { writer_.integer(number); }
+  void byte(auto small) { writer_.byte(uint8_t(small)); }
   void tag(Tag tag) { byte(tag); }
-  void text(std::string_view string) {
-    integer(int64_t(string.size()));
-    bytes_ += string;
-  }
-  void list(const auto& items, auto&& encode_item) {
-    integer(int64_t(items.size()));
-    for (const auto& item : items) encode_item(item);
-  }
+  void text(std::string_view string) { writer_.text(string); }
+  void list(const auto& items, auto&& encode_item) { writer_.list(items, encode_item); }
 
   void value(Value value) {
     if (!value) return tag(Tag::None);
@@ -171,7 +161,7 @@ class Encoder {
   }
 
   const Graph& graph_;
-  std::string bytes_;
+  ByteWriter writer_;
   std::vector<int32_t> numbers_;
   int32_t next_value_ = 0;
   c10::Device device_ = c10::kCPU;  ///< of the meta before, which the next one mostly shares
