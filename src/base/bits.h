@@ -1,10 +1,12 @@
 /// A set of small numbers.
 #pragma once
 
+#include <c10/util/SmallVector.h>
+
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace tandem {
 
@@ -39,11 +41,15 @@ class Bits {
       if (words_[i] & ~other.words_[i]) return false;
     return true;
   }
-  friend auto operator<=>(const Bits&, const Bits&) = default;
+  friend bool operator==(const Bits&, const Bits&) = default;
+  friend auto operator<=>(const Bits& a, const Bits& b) {
+    return std::lexicographical_compare_three_way(a.words_.begin(), a.words_.end(), b.words_.begin(),
+                                                  b.words_.end());
+  }
 
  private:
   static constexpr size_t width = 64;
-  std::vector<uint64_t> words_;
+  c10::SmallVector<uint64_t, 4> words_;
 };
 
 }  // namespace tandem

@@ -4,7 +4,7 @@
 
 #include <torch/csrc/autograd/variable.h>
 
-#include <map>
+#include <unordered_map>
 
 #include "base/counters.h"
 #include "base/history.h"
@@ -159,17 +159,17 @@ CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t va
   CodePlace place{
       .stage = Stage::Backward, .order = number_, .variant = variant, .first_tangent = saved.size()};
   const std::vector<size_t> stay = forward_place().static_inputs;
+  std::vector<const SharedVersion*> shared(saved_count());
+  for (const SharedVersion& version : shared_versions) shared[version.saved] = &version;
   for (size_t i = 0; i < saved.size(); ++i) {
-    const auto shared = std::find_if(shared_versions.begin(), shared_versions.end(),
-                                     [&](const SharedVersion& s) { return s.saved == saved[i]; });
-    const bool is_shared = shared != shared_versions.end();
-    // A view of what stays where it is stays there as well.
-    if (is_shared && shared->of_input && std::find(stay.begin(), stay.end(), shared->owner) != stay.end())
+    const SharedVersion* version = shared[saved[i]];
+    // A view of what stays where it is stays there as well; they are in order.
+    if (version && version->of_input && std::binary_search(stay.begin(), stay.end(), version->owner))
       place.static_inputs.push_back(i);
     const auto holders = std::count_if(held_.begin(), held_.end(), [&](const auto& held) {
       return std::binary_search(held.begin(), held.end(), saved[i]);
     });
-    if (holders <= 1 && !is_shared) place.donated_inputs.push_back(i);
+    if (holders <= 1 && !version) place.donated_inputs.push_back(i);
   }
   return place;
 }
@@ -195,16 +195,15 @@ void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
 
 void Derivative::find_shared_versions() {
   const Graph& graph = record_.halves.forward;
-  std::map<int32_t, size_t> inputs, outputs;
-  std::map<Value, size_t> input_itself;
+  std::unordered_map<int32_t, size_t> inputs, outputs, input_itself;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     inputs.emplace(graph.meta(graph.inputs()[i]).storage, i);
-    input_itself.emplace(graph.inputs()[i], i);
+    input_itself.emplace(graph.inputs()[i].id, i);
   }
   for (size_t i = 0; i < record_.returned; ++i)
     if (graph.outputs()[i]) outputs.emplace(graph.meta(graph.outputs()[i]).storage, i);
   for (size_t s = 0; s < record_.halves.saved.size(); ++s) {
-    if (auto itself = input_itself.find(record_.halves.saved[s]); itself != input_itself.end()) {
+    if (auto itself = input_itself.find(record_.halves.saved[s].id); itself != input_itself.end()) {
       shared_versions.push_back({s, itself->second, true});
       continue;
     }

@@ -25,7 +25,8 @@ class Leftovers {
                                  const OrderPart& part) const;
 
  private:
-  using Gradients = std::vector<Bits>;  ///< for each tangent, those that something takes part in with it
+  using Gradients =
+      c10::SmallVector<Bits, 1>;  ///< for each tangent, those that something takes part in with it
 
   Gradients refused(const std::vector<Between>& done) const;
   Gradients gradients_of_tangents(const Graph& backward, const std::vector<Bits>& behind) const;

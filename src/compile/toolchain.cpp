@@ -51,6 +51,7 @@ CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place)
   context.static_inputs = place.static_inputs;
   context.donated_inputs = place.donated_inputs;
   context.first_tangent = std::min(place.first_tangent, graph.inputs().size());
+  context.example.reserve(graph.inputs().size());
   for (Value input : graph.inputs()) context.example.push_back(graph.meta(input));
   context.options = &options_;
   return context;

@@ -127,12 +127,14 @@ c10::IValue read_list(ByteReader& reader, int depth) {
     reader.refuse("lists are nested more than " + std::to_string(deepest_list) + " deep");
   const ListKind& kind = list_kinds()[reader.byte_below(unsigned(list_kinds().size()), "kind of list")];
   c10::impl::GenericList list(kind.element);
-  reader.list(1, [&] {
+  const size_t count = reader.count(1);
+  list.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
     c10::IValue item = read_constant(reader, depth + 1);
     if (kind.holds && !(item.*kind.holds)())
       reader.refuse("a list of " + kind.element->str() + " holds something else");
     list.push_back(std::move(item));
-  });
+  }
   return list;
 }
 

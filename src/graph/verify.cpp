@@ -25,7 +25,6 @@ class Verifier {
     for (const auto& [value, data] : graph_.constants()) check_constant(value, data);
     for (index_ = 0; index_ < int(graph_.nodes().size()); ++index_) check_node(graph_.nodes()[index_]);
     for (Value v : graph_.outputs()) check_output(v);
-    group_by_storage();
     for (index_ = 0; index_ < int(graph_.nodes().size()); ++index_)
       for (const auto& [before, after] : graph_.nodes()[index_].writes)
         check_write(graph_.nodes()[index_], before, after);
@@ -238,8 +237,10 @@ class Verifier {
       fail_at_node("it writes " + show(v) + ", which is no clone but shares memory with an older value.");
   }
 
-  const std::vector<Value>& sharing_storage(Value v) const {
+  /// Grouped when first asked for: most graphs write nothing.
+  const std::vector<Value>& sharing_storage(Value v) {
     static const std::vector<Value> none;
+    if (in_storage_.empty()) group_by_storage();
     auto it = in_storage_.find(graph_.meta(v).storage);
     return it == in_storage_.end() ? none : it->second;
   }

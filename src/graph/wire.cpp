@@ -24,18 +24,11 @@ void ByteReader::refuse(const std::string& what) const {
               std::to_string(bytes_.size()) + ": " + what);
 }
 
-uint8_t ByteReader::byte() {
-  if (at_ == bytes_.size()) refuse("they end too early");
-  return uint8_t(bytes_[at_++]);
+void ByteReader::refuse_number(uint64_t value, const char* what) const {
+  refuse("there is no " + std::string(what) + " " + std::to_string(value));
 }
 
-uint8_t ByteReader::byte_below(unsigned limit, const char* what) {
-  const uint8_t value = byte();
-  if (value >= limit) refuse("there is no " + std::string(what) + " " + std::to_string(value));
-  return value;
-}
-
-uint64_t ByteReader::number() {
+uint64_t ByteReader::long_number() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
     const uint8_t next = byte();
@@ -44,12 +37,6 @@ uint64_t ByteReader::number() {
     if (next < 0x80) return value;
   }
   refuse("a number has more than 64 bits");
-}
-
-uint64_t ByteReader::number_below(uint64_t limit, const char* what) {
-  const uint64_t value = number();
-  if (value >= limit) refuse("there is no " + std::string(what) + " " + std::to_string(value));
-  return value;
 }
 
 int64_t ByteReader::integer() {

@@ -40,11 +40,25 @@ class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
 
-  uint8_t byte();
+  uint8_t byte() {
+    if (at_ == bytes_.size()) refuse("they end too early");
+    return uint8_t(bytes_[at_++]);
+  }
   bool flag() { return byte_below(2, "flag"); }
-  uint8_t byte_below(unsigned limit, const char* what);
-  uint64_t number();
-  uint64_t number_below(uint64_t limit, const char* what);
+  uint8_t byte_below(unsigned limit, const char* what) {
+    const uint8_t value = byte();
+    if (value >= limit) refuse_number(value, what);
+    return value;
+  }
+  uint64_t number() {
+    if (at_ < bytes_.size() && uint8_t(bytes_[at_]) < 0x80) return uint8_t(bytes_[at_++]);
+    return long_number();
+  }
+  uint64_t number_below(uint64_t limit, const char* what) {
+    const uint64_t value = number();
+    if (value >= limit) refuse_number(value, what);
+    return value;
+  }
   int64_t integer();
   double real();
   std::string_view raw(size_t size);
@@ -61,6 +75,9 @@ class ByteReader {
   [[noreturn]] void refuse(const std::string& what) const;
 
  private:
+  uint64_t long_number();
+  [[noreturn]] void refuse_number(uint64_t value, const char* what) const;
+
   std::string_view bytes_;
   size_t at_ = 0;
 };

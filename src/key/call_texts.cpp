@@ -20,7 +20,7 @@ using Flags = std::initializer_list<std::pair<const char*, bool>>;
 std::string words(Flags flags) {
   std::string out;
   for (const auto& [word, set] : flags)
-    if (set) out += std::string(", ") + word;
+    if (set) (out += ", ") += word;
   return out;
 }
 

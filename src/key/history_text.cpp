@@ -48,7 +48,9 @@ class Describer {
   HistoryText run() {
     collect_ends();
     const auto nodes = nodes_behind(ends_);
+    numbers_.reserve(nodes.size());
     for (auto* node : nodes) numbers_.emplace(node, numbers_.size());
+    for (size_t i = 0; i < tracer_.inputs().size(); ++i) ending_.emplace(tracer_.inputs()[i].end.get(), i);
     for (size_t i = 0; i < ends_.size(); ++i) result_.text += labels_[i] + ": " + end(ends_[i]) + '\n';
     for (auto* node : nodes) describe(*node);
     return std::move(result_);
@@ -72,24 +74,26 @@ class Describer {
     return "leaf " + value(tensor);
   }
 
-  std::string place(torch::autograd::Node& node, uint32_t input) const {
+  std::string place(const torch::autograd::Node& node, uint32_t input) const {
     return '#' + std::to_string(numbers_.at(&node)) + '.' + std::to_string(input);
   }
 
   void describe(torch::autograd::Node& node) {
     const NodeType& type = type_of(node);
     std::string& text = result_.text;
-    text += '#' + std::to_string(numbers_.at(&node)) + ' ' + type.name;
-    if (!type.accumulates) text += " at " + std::to_string(tracer_.recorded_before(node.sequence_nr()));
+    ((text += '#') += std::to_string(numbers_.at(&node))) += ' ';
+    text += type.name;
+    if (!type.accumulates) (text += " at ") += std::to_string(tracer_.recorded_before(node.sequence_nr()));
     text += " (";
-    for (const auto& edge : node.next_edges())
-      text +=
-          (text.back() == '(' ? "" : ", ") + (edge.function ? place(*edge.function, edge.input_nr) : "none");
+    for (const auto& edge : node.next_edges()) {
+      if (text.back() != '(') text += ", ";
+      text += edge.function ? place(*edge.function, edge.input_nr) : "none";
+    }
     text += ')';
     if (type.accumulates)
       text += " of " + value(static_cast<AccumulateGrad&>(node).variable);
-    else if (auto ends = input_ending_at(node))
-      text += " of input " + std::to_string(*ends);
+    else if (auto input = ending_.find(&node); input != ending_.end())
+      text += " of input " + std::to_string(input->second);
     describe_contents(node, type);
     text += '\n';
     if (has_hooks(node))
@@ -172,13 +176,6 @@ class Describer {
     return as_fake(tensor) ? '%' + std::to_string(tracer_.value_of(tensor).id) : "a tensor from elsewhere";
   }
 
-  std::optional<size_t> input_ending_at(const torch::autograd::Node& node) const {
-    const auto& inputs = tracer_.inputs();
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].end.get() == &node) return i;
-    return std::nullopt;
-  }
-
   void obstruct(std::string why) {
     if (result_.obstacle.empty()) result_.obstacle = std::move(why);
   }
@@ -189,6 +186,7 @@ class Describer {
   std::vector<std::string> labels_;
   Tensors ends_;
   std::unordered_map<const torch::autograd::Node*, size_t> numbers_;
+  std::unordered_map<const torch::autograd::Node*, size_t> ending_;  ///< the first input that ends there
   HistoryText result_;
 };
 

@@ -1,7 +1,7 @@
 #include "runtime/entry.h"
 
-#include <map>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "aot/replay.h"
 #include "base/counters.h"
@@ -17,18 +17,19 @@ namespace {
 /// Storages of `values` that belong to none of `owned`, each counted once.
 int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values,
                        const std::vector<Value>& owned) {
-  std::set<int32_t> left_out;
+  std::unordered_set<int32_t> left_out;
   for (Value v : owned)
     if (v) left_out.insert(graph.meta(v).storage);
-  std::map<int32_t, int64_t> sizes;
+  std::unordered_map<int32_t, int64_t> sizes;
+  for (Value v : values)
+    if (!left_out.count(graph.meta(v).storage)) sizes.emplace(graph.meta(v).storage, 0);
   for (const Node& node : graph.nodes())
     for_each_result(node, [&](Value made) {
-      int64_t& size = sizes[graph.meta(made).storage];
-      size = std::max(size, graph.meta(made).storage_bytes());
+      if (auto size = sizes.find(graph.meta(made).storage); size != sizes.end())
+        size->second = std::max(size->second, graph.meta(made).storage_bytes());
     });
   int64_t bytes = 0;
-  for (Value v : values)
-    if (left_out.insert(graph.meta(v).storage).second) bytes += sizes[graph.meta(v).storage];
+  for (const auto& [storage, size] : sizes) bytes += size;
   return bytes;
 }
 
