@@ -43,6 +43,8 @@ struct PartitionContext {
   /// order will.
   std::vector<Value> must_save = {};
   std::optional<int64_t> memory_budget_bytes = {};  ///< Options::memory_budget_bytes
+  /// Primals that the function returns as well, themselves or as views: the caller may write what he gets.
+  std::vector<Value> given_back = {};
   CostModel cost_model = {};                        ///< Options::cost_model; empty: the built-in one
   /// Whether the backend computes a node in loops together with its neighbours, so that computing it again
   /// takes no longer than reading it; empty: it does so with none.

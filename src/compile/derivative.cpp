@@ -174,12 +174,22 @@ CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t va
   return place;
 }
 
+std::vector<Value> Derivative::given_back(const Joint& joint) const {
+  const Contract& contract = compilation_.plan.contract;
+  std::vector<Value> found;
+  for (const OutputRole& output : contract.outputs)
+    if (output.source == OutputSource::Input || output.source == OutputSource::ViewOfInput)
+      found.push_back(joint.graph.inputs()[contract.inputs[output.base].view_of.value_or(output.base)]);
+  return found;
+}
+
 void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
   count("partition");
   const Options& options = compilation_.options;
   PartitionContext context{.memory_budget = options.memory_budget,
                            .must_save = std::move(must_save),
                            .memory_budget_bytes = options.memory_budget_bytes,
+                           .given_back = below_ ? std::vector<Value>() : given_back(joint),
                            .cost_model = options.cost_model};
   if (!own_compiler(options, Stage::Backward))
     context.fuses = [backend = find_backend(options.backend)](const Graph& graph, const Node& node) {

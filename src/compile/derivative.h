@@ -95,6 +95,8 @@ class Derivative {
  private:
   Joint with_passes(Joint joint) const;
   Kept kept(size_t part) const;
+  /// Primals of the first order that the program returns too.
+  std::vector<Value> given_back(const Joint& joint) const;
   void partition(const Joint& joint, std::vector<Value> must_save);
   std::vector<Value> missing_for_next_order() const;
   void add_missing(BackwardVariant asked, size_t part, std::vector<Value>& missing) const;

@@ -24,7 +24,7 @@ class MinCut {
   MinCut(const Joint& joint, const PartitionContext& context)
       : joint_(with_generator_states(joint)),
         context_(context),
-        as_they_are_(primals_read_by_backward(joint_)),
+        as_they_are_(primals_read_by_backward(joint_, context)),
         can_(joint_, as_they_are_),
         blocks_(joint_, context, can_),
         kept_(keep_what_is_fastest()) {}

@@ -38,12 +38,13 @@ std::vector<bool> read_by_backward(const Joint& joint) {
   return read;
 }
 
-std::vector<bool> primals_read_by_backward(const Joint& joint) {
+std::vector<bool> primals_read_by_backward(const Joint& joint, const PartitionContext& context) {
   const Graph& graph = joint.graph;
   std::unordered_map<int32_t, int> users;  // of a storage: primals, outputs and writes
   for (size_t i = 0; i < joint.primals; ++i) ++users[graph.meta(graph.inputs()[i]).storage];
   for (size_t i = 0; i < joint.forward_outputs; ++i)
     if (Value output = graph.outputs()[i]) ++users[graph.meta(output).storage];
+  for (Value primal : context.given_back) ++users[graph.meta(primal).storage];
   for (const Node& node : graph.nodes())
     for (const auto& [before, after] : node.writes) ++users[graph.meta(before).storage];
   const std::vector<bool> read = read_by_backward(joint);

@@ -16,7 +16,7 @@ std::vector<bool> read_by_backward(const Joint& joint);
 
 /// Primals of which the backward's own nodes read something, by the ids of values, and that nothing else
 /// lends to the caller or writes: where he writes one before a backward, eager refuses that backward.
-std::vector<bool> primals_read_by_backward(const Joint& joint);
+std::vector<bool> primals_read_by_backward(const Joint& joint, const PartitionContext& context);
 
 /// What a backward can have of a forward besides what that saves for it.
 class Recomputation {
