@@ -33,8 +33,9 @@ struct CacheOptions {
 struct Options {
   std::string backend = "eager";        ///< eager | debug | a registered name
   bool cudagraphs = false;              ///< not available yet: asking for it is an error
-  std::string partitioner = "default";  ///< default | a registered name
-  /// 0 recompute all that may be ... 1 keep what is fastest; for partitioners that look at it
+  std::string partitioner = "default";  ///< default | min_cut | a registered name
+  /// 0 the least memory that computing again can reach ... 1 keep what is fastest; for partitioners that look
+  /// at it
   double memory_budget = 1.0;
   /// a limit on what is kept between forward and backward, for partitioners that look at it
   std::optional<int64_t> memory_budget_bytes = {};

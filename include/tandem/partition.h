@@ -45,7 +45,7 @@ struct PartitionContext {
   std::optional<int64_t> memory_budget_bytes = {};  ///< Options::memory_budget_bytes
   /// Primals that the function returns as well, themselves or as views: the caller may write what he gets.
   std::vector<Value> given_back = {};
-  CostModel cost_model = {};                        ///< Options::cost_model; empty: the built-in one
+  CostModel cost_model = {};  ///< Options::cost_model; empty: the built-in one
   /// Whether the backend computes a node in loops together with its neighbours, so that computing it again
   /// takes no longer than reading it; empty: it does so with none.
   std::function<bool(const Graph&, const Node&)> fuses = {};

@@ -40,8 +40,6 @@ class Recomputation {
   }
   /// Whether nodes that run again may read a value of the forward, or a primal, where it is or as a copy.
   bool is_available(Value value) const;
-  /// Which node makes a value of the forward, or no_node.
-  int32_t maker_or_none(Value value) const { return maker_[size_t(value.id)]; }
   /// The node as a backward runs it: a random one draws from its state again.
   Node again(Value value) const;
   /// Which node makes a value; the same for all that it makes.
