@@ -48,12 +48,12 @@ at::Tensor integers(int64_t below, at::IntArrayRef sizes) {
   return torch::randint(below, sizes, torch::kLong);
 }
 
-Benchmark make_chain(c10::Device device, int64_t) {
+Benchmark make_chain(c10::Device device, GptSize) {
   return place("chain", std::make_shared<Chain>(),
                std::array{torch::randn({device.is_cuda() ? 65536 : 8192, 1024})}, {device});
 }
 
-Benchmark make_mlp(c10::Device device, int64_t) {
+Benchmark make_mlp(c10::Device device, GptSize) {
   return place("mlp", std::make_shared<Mlp>(), std::array{torch::randn({64, 256})}, {device});
 }
 
@@ -64,13 +64,14 @@ Benchmark place_gpt(const GptShape& shape, int64_t batch, const Placement& place
   return place("gpt", model, std::array{tokens, targets}, placement);
 }
 
-Benchmark make_default_gpt(c10::Device device, int64_t layers) {
+Benchmark make_default_gpt(c10::Device device, GptSize size) {
   GptShape shape = device.is_cuda() ? GptShape{12, 768, 12, 50304, 512} : GptShape{4, 256, 4, 8192, 128};
-  if (layers > 0) shape.layers = layers;
+  if (size.layers > 0) shape.layers = size.layers;
+  if (size.vocabulary > 0) shape.vocabulary = size.vocabulary;
   return place_gpt(shape, device.is_cuda() ? 8 : 4, {device, device.is_cuda() ? at::kBFloat16 : at::kFloat});
 }
 
-Benchmark make_resnet(c10::Device device, int64_t) {
+Benchmark make_resnet(c10::Device device, GptSize) {
   const int64_t batch = device.is_cuda() ? 64 : 8, side = device.is_cuda() ? 224 : 64;
   auto model = std::make_shared<ResNet18>();
   at::Tensor images = torch::randn({batch, 3, side, side}), labels = integers(1000, {batch});
@@ -78,11 +79,11 @@ Benchmark make_resnet(c10::Device device, int64_t) {
                {device, device.is_cuda() ? at::kBFloat16 : at::kFloat, at::MemoryFormat::ChannelsLast});
 }
 
-Benchmark make_lstm(c10::Device device, int64_t) {
+Benchmark make_lstm(c10::Device device, GptSize) {
   return place("lstm", std::make_shared<Lstm>(), std::array{torch::randn({32, 16, 128})}, {device});
 }
 
-Benchmark make_schnet(c10::Device device, int64_t) {
+Benchmark make_schnet(c10::Device device, GptSize) {
   const int64_t atoms = device.is_cuda() ? 128 : 48;
   auto model = std::make_shared<SchNet>();
   at::Tensor kinds = integers(20, {atoms}), positions = torch::rand({atoms, 3}) * 8,
@@ -90,7 +91,7 @@ Benchmark make_schnet(c10::Device device, int64_t) {
   return place("schnet", model, std::array{kinds, positions, torch::zeros({}), forces}, {device});
 }
 
-using Maker = Benchmark (*)(c10::Device, int64_t layers);
+using Maker = Benchmark (*)(c10::Device, GptSize);
 const std::vector<std::pair<std::string, Maker>> makers = {
     {"chain", make_chain},   {"mlp", make_mlp},   {"gpt", make_default_gpt},
     {"resnet", make_resnet}, {"lstm", make_lstm}, {"schnet", make_schnet},
@@ -109,12 +110,12 @@ std::vector<std::string> model_names() {
   return names;
 }
 
-Benchmark make_benchmark(const std::string& name, c10::Device device, int64_t layers, uint64_t seed) {
+Benchmark make_benchmark(const std::string& name, c10::Device device, GptSize gpt, uint64_t seed) {
   require(device);
   for (auto& [known, maker] : makers)
     if (known == name) {
       torch::manual_seed(seed);
-      return maker(device, layers);
+      return maker(device, gpt);
     }
   std::string known;
   for (auto& maker : makers) known += " " + maker.first;

@@ -23,9 +23,14 @@ struct Benchmark {
 
 std::vector<std::string> model_names();
 
-/// One of `model_names()` in the size and dtype its device is measured with; equal seeds give equal weights
-/// and inputs. `layers` changes the depth of gpt; 0 keeps it.
-Benchmark make_benchmark(const std::string& name, c10::Device device, int64_t layers = 0, uint64_t seed = 0);
+/// What of gpt is to be other than usual; 0 keeps it.
+struct GptSize {
+  int64_t layers = 0, vocabulary = 0;
+};
+
+/// One of `model_names()` in the size and dtype its device is measured with, gpt of another size if asked
+/// for; equal seeds give equal weights and inputs.
+Benchmark make_benchmark(const std::string& name, c10::Device device, GptSize gpt = {}, uint64_t seed = 0);
 
 struct GptShape {
   int64_t layers, width, heads, vocabulary, context;

@@ -26,7 +26,7 @@ from torch_models import MAKERS, Gpt
 
 def first_step(kind):
     torch.manual_seed(0)
-    model, inputs = MAKERS["gpt"](False, 0)
+    model, inputs = MAKERS["gpt"](False)
     function = tandem.compile(model, backend="eager") if kind == "compiled" else model
     start = time.perf_counter()
     function(*inputs).backward()

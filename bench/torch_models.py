@@ -154,35 +154,36 @@ class SchNet(nn.Module):
         return (found - energy_wanted) ** 2 + F.mse_loss(-slope, forces_wanted)
 
 
-def make_chain(cuda, layers):
+def make_chain(cuda, layers=0, vocabulary=0):
     return Chain(), [torch.randn(65536 if cuda else 8192, 1024)]
 
 
-def make_mlp(cuda, layers):
+def make_mlp(cuda, layers=0, vocabulary=0):
     return Mlp(), [torch.randn(64, 256)]
 
 
-def make_gpt(cuda, layers):
-    depth, width, heads, vocabulary, context, batch = (
+def make_gpt(cuda, layers=0, vocabulary=0):
+    depth, width, heads, words, context, batch = (
         (12, 768, 12, 50304, 512, 8) if cuda else (4, 256, 4, 8192, 128, 4)
     )
+    vocabulary = vocabulary or words
     model = Gpt(layers or depth, width, heads, vocabulary, context)
     tokens, targets = (torch.randint(vocabulary, (batch, context)) for _ in range(2))
     return (model.bfloat16() if cuda else model), [tokens, targets]
 
 
-def make_resnet(cuda, layers):
+def make_resnet(cuda, layers=0, vocabulary=0):
     batch, side, dtype = (64, 224, torch.bfloat16) if cuda else (8, 64, torch.float32)
     model = ResNet18().to(dtype=dtype, memory_format=torch.channels_last)
     images = torch.randn(batch, 3, side, side).to(dtype=dtype, memory_format=torch.channels_last)
     return model, [images, torch.randint(1000, (batch,))]
 
 
-def make_lstm(cuda, layers):
+def make_lstm(cuda, layers=0, vocabulary=0):
     return Lstm(), [torch.randn(32, 16, 128)]
 
 
-def make_schnet(cuda, layers):
+def make_schnet(cuda, layers=0, vocabulary=0):
     atoms = 128 if cuda else 48
     return SchNet(), [
         torch.randint(20, (atoms,)),

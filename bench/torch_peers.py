@@ -18,9 +18,9 @@ from torch_models import MAKERS
 
 
 class Contest:
-    def __init__(self, name, device, layers):
+    def __init__(self, name, device, layers, vocabulary):
         torch.manual_seed(0)
-        model, inputs = MAKERS[name](device == "cuda", layers)
+        model, inputs = MAKERS[name](device == "cuda", layers, vocabulary)
         self.model = model.to(device).train()
         self.inputs = [tensor.to(device) for tensor in inputs]
         self.compiled = torch.compile(self.model)
@@ -62,11 +62,12 @@ def main():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--layers", type=int, default=0)
+    parser.add_argument("--vocabulary", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
-    contest = Contest(options.model, options.device, options.layers)
+    contest = Contest(options.model, options.device, options.layers, options.vocabulary)
     line = {
         "model": options.model,
         "device": options.device,

@@ -47,7 +47,7 @@ void contest_with_peers(Contest& contest, StepTimes& times, const std::string& m
 
 Json bench_line(const std::string& model, const std::string& backend, const BenchOptions& options) {
   const c10::Device device(options.device);
-  Contest contest(bench::make_benchmark(model, device, options.layers), device,
+  Contest contest(bench::make_benchmark(model, device, options.gpt), device,
                   compile_options(options, backend));
   Json peers = Json::object();
   StepTimes times;
@@ -164,12 +164,19 @@ void add_bench(CLI::App& app) {
   command->add_option("--seconds", options->seconds, "How long eager and compiled steps alternate")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--layers", options->layers, "Layers of gpt; as many as it usually has when left out")
+  command
+      ->add_option("--layers", options->gpt.layers, "Layers of gpt; as many as it usually has when left out")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--vocabulary", options->gpt.vocabulary,
+                   "Vocabulary of gpt; as large as it usually is when left out")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--peers", options->peers, "Also measure PyTorch in Python, runs in turn");
   command->add_flag("--json", options->json, "One JSON object a line");
   command->add_flag("--overhead", options->overhead, "Costs per recorded node and per compiled call instead");
   command->add_flag("--linear", options->linear, "Compile time per node of gpt with 4 to 64 layers instead");
+  command->add_flag("--scale", options->scale,
+                    "Time of partitioner min_cut on networks of up to 100,000 nodes instead");
   command->add_flag("--promise", options->promise,
                     "Loops whose sizes keep changing, and watched calls, over eager instead");
   command->add_flag("--budget", options->budget,
@@ -189,6 +196,8 @@ void add_bench(CLI::App& app) {
       print_overhead(chosen);
     else if (chosen.linear)
       print_linear(chosen);
+    else if (chosen.scale)
+      print_scale(chosen);
     else if (chosen.promise)
       print_promise(chosen);
     else if (chosen.budget)

@@ -1,11 +1,14 @@
 /// What the kinds of benchmark share: each prints its lines to standard output.
 #pragma once
 
+#include "models.h"
+
 #include <tandem/options.h>
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,11 +23,11 @@ struct BenchOptions {
   std::string device = "cpu";
   int threads = 0;  ///< 0: libtorch's own choice
   double seconds = 10;
-  int64_t layers = 0;
+  bench::GptSize gpt;
   bool peers = false, json = false;
   /// something else than the models is measured
   bool overhead = false, linear = false, promise = false, warm_start = false, first_step = false,
-       budget = false;
+       budget = false, scale = false;
   bool wide = false;  ///< of a first step: not the model, but wide_gpt
 };
 
@@ -51,8 +54,14 @@ void print_promise(const BenchOptions& options);
 /// Compile time per node of gpt from 4 to 64 layers.
 void print_linear(const BenchOptions& options);
 
+/// Time that min_cut takes for ever deeper networks, at budgets and for backends that fuse or do not.
+void print_scale(const BenchOptions& options);
+
 /// Time and memory of the models at 11 memory budgets, with a chart of them.
 void print_budgets(const BenchOptions& options);
+
+/// What this backend says it fuses; `fuse` is known before it exists.
+std::function<bool(const Graph&, const Node&)> fuses_of(const std::string& backend);
 
 /// The options that a model is compiled with.
 Options compile_options(const BenchOptions& options, const std::string& backend);

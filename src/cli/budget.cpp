@@ -20,24 +20,11 @@ namespace {
 
 constexpr int budgets = 11, first_steps = 2;
 
-/// Until there is such a backend, `fuse` is taken to compute in loops what the table of operators says can
-/// be.
-std::function<bool(const Graph&, const Node&)> fuses_of(const std::string& backend) {
-  const std::vector<std::string> known = backends();
-  if (backend == "fuse" && std::find(known.begin(), known.end(), backend) == known.end())
-    return [](const Graph&, const Node& node) {
-      return facts(node.op).fusible || facts(node.op).kind == Kind::Normalization;
-    };
-  return [asked = find_backend(backend)](const Graph& graph, const Node& node) {
-    return asked->fuses(graph, node);
-  };
-}
-
 Json budget_line(const std::string& model, double budget, const BenchOptions& options) {
   const c10::Device device(options.device);
   Options compile = compile_options(options, options.backends.at(0));
   compile.memory_budget = budget;
-  Contest contest(bench::make_benchmark(model, device, options.layers), device, compile);
+  Contest contest(bench::make_benchmark(model, device, options.gpt), device, compile);
   for (int i = 0; i < first_steps; ++i) contest.eager_step(), contest.compiled_step();
   StepTimes times;
   alternate(contest, options.seconds / budgets, times);
@@ -82,6 +69,19 @@ void draw_front(const std::string& model, const std::vector<Json>& lines) {
 }
 
 }  // namespace
+
+/// Until there is such a backend, `fuse` is taken to compute in loops what the table of operators says can
+/// be.
+std::function<bool(const Graph&, const Node&)> fuses_of(const std::string& backend) {
+  const std::vector<std::string> known = backends();
+  if (backend == "fuse" && std::find(known.begin(), known.end(), backend) == known.end())
+    return [](const Graph&, const Node& node) {
+      return facts(node.op).fusible || facts(node.op).kind == Kind::Normalization;
+    };
+  return [asked = find_backend(backend)](const Graph& graph, const Node& node) {
+    return asked->fuses(graph, node);
+  };
+}
 
 Options compile_options(const BenchOptions& options, const std::string& backend) {
   Options compile{.backend = backend, .partitioner = options.partitioner};

@@ -13,9 +13,9 @@ namespace tandem::cli {
 namespace {
 
 bench::Benchmark chosen_benchmark(const BenchOptions& options, c10::Device device) {
-  if (!options.wide) return bench::make_benchmark(options.models.at(0), device, options.layers);
+  if (!options.wide) return bench::make_benchmark(options.models.at(0), device, options.gpt);
   bench::GptShape shape = wide_gpt;
-  if (options.layers > 0) shape.layers = options.layers;
+  if (options.gpt.layers > 0) shape.layers = options.gpt.layers;
   return bench::make_gpt(shape, 1, device);
 }
 
@@ -33,7 +33,9 @@ Json first_step(const BenchOptions& options, const std::string& model, const std
                                    "--threads",
                                    std::to_string(at::get_num_threads()),
                                    "--layers",
-                                   std::to_string(options.layers)};
+                                   std::to_string(options.gpt.layers),
+                                   "--vocabulary",
+                                   std::to_string(options.gpt.vocabulary)};
   command.insert(command.end(), {"--partitioner", options.partitioner});
   if (!options.partition_for.empty())
     command.insert(command.end(), {"--partition-for", options.partition_for});

@@ -27,8 +27,8 @@ Json run_peer(const std::string& model, const BenchOptions& options, double seco
                                    std::to_string(seconds),
                                    "--threads",
                                    std::to_string(at::get_num_threads())};
-  if (model == "gpt" && options.layers > 0)
-    command.insert(command.end(), {"--layers", std::to_string(options.layers)});
+  command.insert(command.end(), {"--layers", std::to_string(options.gpt.layers), "--vocabulary",
+                                 std::to_string(options.gpt.vocabulary)});
   const Finished run = run_program(command, {{"TORCHINDUCTOR_CACHE_DIR", cache_folder}});
   if (run.status != 0)
     throw Error(script->string() + " ended with status " + std::to_string(run.status) + " on " + model +

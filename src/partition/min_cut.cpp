@@ -10,6 +10,7 @@
 #include "partition/cost_model.h"
 #include "partition/cut.h"
 #include "partition/giving_up.h"
+#include "partition/schedule.h"
 
 namespace tandem {
 namespace {
@@ -66,7 +67,7 @@ class MinCut {
   }
 
   Partition split(const std::vector<bool>& kept) const {
-    return split_at(joint_, context_, blocks_.values_in(kept), as_they_are_);
+    return scheduled(split_at(joint_, context_, blocks_.values_in(kept), as_they_are_));
   }
 
   /// Numbers of steps, from none to all, about equally many bytes apart.

@@ -5,6 +5,7 @@
 #include "graph/draws.h"
 #include "graph/uses.h"
 #include "ops/facts.h"
+#include "ops/generator_state.h"
 #include "partition/split.h"
 
 namespace tandem {

@@ -117,6 +117,7 @@ class Splitter {
     static const c10::OperatorHandle clone = find_op("aten::clone");
     std::vector<Node> copies;
     std::vector<Value> made;
+    const std::vector<int32_t> read = first_reads();
     for (size_t i = 0; i < joint_.primals; ++i) {
       const Value primal = graph_.inputs()[i];
       if (!copied_[size_t(primal.id)]) continue;
@@ -126,8 +127,9 @@ class Splitter {
       const Value copy = halves.backward.add_value(meta);
       meta.storage = halves.forward.fresh_storage();
       halves.forward.add_value(meta);
-      copies.push_back(
-          Node{clone, {primal, c10::IValue()}, {copy}, {}, Phase::Forward, first_read_of(primal)});
+      const int32_t reader = read[size_t(primal.id)];
+      const std::string location = reader == no_node ? "" : graph_.nodes()[size_t(reader)].location;
+      copies.push_back(Node{clone, {primal, c10::IValue()}, {copy}, {}, Phase::Forward, location});
       made.push_back(copy);
       own_.emplace(primal.id, copy);
     }
@@ -136,14 +138,14 @@ class Splitter {
     return made;
   }
 
-  /// Where the program reads a primal first.
-  std::string first_read_of(Value primal) const {
-    for (const Node& node : graph_.nodes()) {
-      bool reads = false;
-      for_each_argument(node, [&](Value v) { reads = reads || v == primal; });
-      if (reads) return node.location;
-    }
-    return {};
+  /// Where the program reads each value first, by their ids.
+  std::vector<int32_t> first_reads() const {
+    std::vector<int32_t> first(graph_.value_count(), no_node);
+    for (size_t n = 0; n < graph_.nodes().size(); ++n)
+      for_each_argument(graph_.nodes()[n], [&](Value v) {
+        if (first[size_t(v.id)] == no_node) first[size_t(v.id)] = int32_t(n);
+      });
+    return first;
   }
 
   std::vector<Value> in_order_of_joint() const {

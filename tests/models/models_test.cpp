@@ -68,7 +68,7 @@ Benchmark make_char_gpt(c10::Device device) {
 }
 
 Benchmark make(const std::string& name, c10::Device device) {
-  return name == "char_gpt" ? make_char_gpt(device) : bench::make_benchmark(name, device, 0, /*seed=*/7);
+  return name == "char_gpt" ? make_char_gpt(device) : bench::make_benchmark(name, device, {}, /*seed=*/7);
 }
 
 /// The model with random numbers everywhere: what it is given drops out, and so does a penalty on each of its

@@ -19,7 +19,7 @@ DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 
 def make(name, device):
     torch.manual_seed(0)
-    model, inputs = MAKERS[name](False, 0)
+    model, inputs = MAKERS[name](False)
     if name == "chain":
         inputs = [inputs[0][:64]]
     return model.to(device).train(), [tensor.to(device) for tensor in inputs]
