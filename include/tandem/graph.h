@@ -128,6 +128,8 @@ class Graph {
   /// The name shown for a value: the one it was given, else its number.
   std::string name(Value value) const;
   bool empty() const { return inputs_.empty() && nodes_.empty() && outputs_.empty(); }
+  /// The same values, inputs, outputs and constants, and no node.
+  Graph without_nodes() const;
 
   // Building. Values are numbered in the order they are made.
   Value add_value(TensorMeta meta);

@@ -33,7 +33,7 @@ struct CacheOptions {
 struct Options {
   std::string backend = "eager";        ///< eager | debug | a registered name
   bool cudagraphs = false;              ///< not available yet: asking for it is an error
-  std::string partitioner = "default";  ///< default | min_cut | a registered name
+  std::string partitioner = "min_cut";  ///< min_cut | default | a registered name
   /// 0 the least memory that computing again can reach ... 1 keep what is fastest; for partitioners that look
   /// at it
   double memory_budget = 1.0;

@@ -109,7 +109,7 @@ def compile(
     *,
     backend: str = "eager",
     cudagraphs: bool = False,
-    partitioner: str = "default",
+    partitioner: str = "min_cut",
     memory_budget: float = 1.0,
     memory_budget_bytes: int | None = None,
     random: str = "",

@@ -23,7 +23,7 @@ namespace {
 struct FuzzOptions {
   uint64_t programs = 10000, seed = 0, first = 0;
   size_t jobs = 1, most_failures = 10;
-  std::string partitioner = "default";
+  std::string partitioner = Options{}.partitioner;
   bool json = false, cache = false, watched = false, budgets = false;
 };
 

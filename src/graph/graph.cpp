@@ -64,6 +64,17 @@ Value Graph::add_constant(TensorMeta meta, at::Tensor data) {
   return value;
 }
 
+Graph Graph::without_nodes() const {
+  Graph bare;
+  bare.inputs_ = inputs_;
+  bare.outputs_ = outputs_;
+  bare.metas_ = metas_;
+  bare.next_storage_ = next_storage_;
+  bare.names_ = names_;
+  bare.constants_ = constants_;
+  return bare;
+}
+
 Node& Graph::add_node(Node node) { return nodes_.emplace_back(std::move(node)); }
 
 }  // namespace tandem

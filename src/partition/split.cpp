@@ -227,8 +227,9 @@ class Splitter {
 }  // namespace
 
 Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::vector<Value> outputs) {
-  Graph half = joint;
-  std::erase_if(half.nodes(), [&](const Node& node) { return node.phase != phase; });
+  Graph half = joint.without_nodes();
+  for (const Node& node : joint.nodes())
+    if (node.phase == phase) half.add_node(node);
   half.set_inputs(std::move(inputs));
   half.set_outputs(std::move(outputs));
   return eliminate_dead_code(std::move(half));

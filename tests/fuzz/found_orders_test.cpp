@@ -17,7 +17,7 @@ void expect_rounded_otherwise(const std::function<fuzz::Scene()>& given, uint64_
   };
   std::vector<size_t> arguments(given().pool.size());
   std::iota(arguments.begin(), arguments.end(), 0);
-  for (const char* partitioner : {"default", "recompute_all", "save_all"}) {
+  for (const char* partitioner : {"min_cut", "default", "recompute_all", "save_all"}) {
     fuzz::Setup setup;
     setup.options.partitioner = partitioner;
     const auto outcome = found::expect_alike({scene, arguments, run, data, /*higher_orders=*/true}, setup);

@@ -55,7 +55,7 @@ Tensors results_of(const std::function<Tensors(const Tensors&)>& fn, const at::T
 
 void expect_eagers(const std::function<Tensors(const Tensors&)>& fn, bool compiles) {
   for (const char* backend : {"eager", "debug"})
-    for (const char* partitioner : {"default", "recompute_all", "save_all"}) {
+    for (const char* partitioner : {"min_cut", "default", "recompute_all", "save_all"}) {
       SCOPED_TRACE(std::string(backend) + ", " + partitioner);
       Compiled fast = compile(fn, {.backend = backend, .partitioner = partitioner});
       const at::Tensor x = torch::randn(16).requires_grad_();

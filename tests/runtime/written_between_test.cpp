@@ -76,7 +76,7 @@ const Program programs[] = {
 };
 
 TEST(WrittenBetween, IsRefusedWhereEagerRefusesAndOnlyThere) {
-  for (const char* partitioner : {"default", "recompute_all", "save_all"})
+  for (const char* partitioner : {"min_cut", "default", "recompute_all", "save_all"})
     for (const Program& program : programs)
       for (const Asked& asked : program.asked) {
         const Compiled fast(program.function, {.partitioner = partitioner});
