@@ -6,6 +6,7 @@
 #include <set>
 
 #include "graph/draws.h"
+#include "graph/geometry.h"
 #include "graph/uses.h"
 #include "ops/facts.h"
 #include "partition/matched.h"
@@ -143,9 +144,33 @@ class Extractor : Matched {
     taken.merge(storages_of_constants(graph));
     for (size_t i = 0; i < count; ++i) {
       if (!outputs[i] || taken.insert(graph.meta(outputs[i]).storage).second) continue;
-      outputs[i] = std::get<Value>(
-          append_call(graph, find_op("aten::clone"), {outputs[i]}, Phase::Forward).results[0]);
+      outputs[i] = copy_of(graph, outputs[i]);
     }
+  }
+
+  /// Laid out in memory as the value is: what is computed from a gradient may be rounded by that.
+  static Value copy_of(Graph& graph, Value value) {
+    auto call = [&](const char* op, std::vector<Operand> arguments) {
+      return std::get<Value>(append_call(graph, find_op(op), std::move(arguments)).results[0]);
+    };
+    const TensorMeta meta = graph.meta(value);
+    const c10::IValue sizes(c10::IntArrayRef(meta.sizes)), strides(c10::IntArrayRef(meta.strides));
+    if (is_dense(meta)) return call("aten::clone", {value});
+    if (!is_surely_injective(meta)) {
+      const auto [first, last] = byte_range(placement_of(meta));
+      const c10::IValue span(std::vector<int64_t>{(last - first) / int64_t(c10::elementSize(meta.dtype))});
+      const Value all = call("aten::as_strided", {value, span, c10::IValue(std::vector<int64_t>{1})});
+      return call("aten::as_strided", {call("aten::clone", {all}), sizes, strides});
+    }
+    const Value memory = call("aten::empty_strided", {sizes, strides, c10::IValue(meta.dtype), c10::IValue(),
+                                                      c10::IValue(meta.device)});
+    const Value copied = graph.add_value(graph.meta(memory));
+    graph.add_node(Node{find_op("aten::copy_"),
+                        {memory, value, c10::IValue(false)},
+                        {Value{}},
+                        {{memory, copied}},
+                        Phase::Forward});
+    return copied;
   }
 
   std::vector<bool> known_;
