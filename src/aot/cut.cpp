@@ -1,10 +1,13 @@
 // Where the history of a traced function is cut into its pieces.
 #include <torch/csrc/autograd/variable.h>
 
+#include <limits>
 #include <map>
+#include <set>
 
 #include "aot/joint.h"
 #include "aot/visible.h"
+#include "base/history.h"
 #include "graph/vocabulary.h"
 
 namespace tandem {
@@ -15,10 +18,11 @@ using torch::autograd::impl::gradient_edge;
 
 /// Brings gradients to where the edges of a node led that is not here: one of another piece, or the view by
 /// which the caller has a result. It runs when that node would have run, so that gradients are added in
-/// eager's order.
+/// eager's order. It may wait for another one besides, which gives it nothing.
 struct Term : torch::autograd::Node {
   using Node::Node;
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    gradients.resize(num_outputs());
     return std::move(gradients);
   }
   std::string name() const override { return "tandem::Term"; }
@@ -35,6 +39,9 @@ TensorMeta meta_at(const Edge& edge) {
   return meta;
 }
 
+/// Of a term: its piece, and the node whose place it takes.
+using Place = std::pair<size_t, const torch::autograd::Node*>;
+
 class Cutter {
  public:
   Cutter(Traced& traced, const Plan& plan, const Pieces& pieces)
@@ -46,32 +53,67 @@ class Cutter {
             pieces.piece_of)) {}
 
   Order run() {
+    make_terms();
     for (const PieceSource& source : pieces_.sources) add_source(source);
+    for (auto& [earlier, later] : waiting_)
+      earlier->add_next_edge({later, later->add_input_metadata(torch::autograd::Node::undefined_input())});
     for (size_t p = 0; p < pieces_.all.size(); ++p) add_part(p);
     return std::move(order_);
   }
 
  private:
-  void add_source(const PieceSource& source) {
-    if (source.kind != PieceSource::Kind::Term) {
-      order_.sources.push_back(source_of(source));
-      order_.sole_views.push_back(plan_.sole_views[source.index]);
-      return;
+  /// The node in whose place a source has a term, and the piece that the term belongs to.
+  std::optional<Place> place_of(const PieceSource& source) const {
+    if (source.kind == PieceSource::Kind::Term) {
+      const Crossing& crossing = pieces_.crossings[source.index];
+      return Place{pieces_.piece_of.at(crossing.to.function.get()), crossing.from.get()};
     }
-    const Crossing& crossing = pieces_.crossings[source.index];
-    NodePtr& term = terms_[{crossing.from.get(), pieces_.piece_of.at(crossing.to.function.get())}];
-    if (!term) term = make_node<Term>(crossing.from->sequence_nr(), torch::autograd::edge_list());
-    order_.sources.push_back(begin_at(term, crossing.to, meta_at(crossing.to)));
-    order_.sole_views.emplace_back();
-  }
-
-  at::Tensor source_of(const PieceSource& source) {
-    const at::Tensor& result = plan_.tangent_sources[source.index];
     const auto* view =
         source.kind == PieceSource::Kind::Result ? only_view_of(traced_, plan_, source.index) : nullptr;
-    if (!view) return result;
-    return begin_at(make_node<Term>(view->sequence_nr(), torch::autograd::edge_list()), gradient_edge(result),
-                    tracer_.graph().meta(tracer_.value_of(result)));
+    if (!view) return std::nullopt;
+    const at::Tensor& result = plan_.tangent_sources[source.index];
+    return Place{pieces_.piece_of.at(gradient_edge(result).function.get()), view};
+  }
+
+  /// A node may have waited for one with a lower number. What stands for the two runs at the turn of the
+  /// lower one, in their order.
+  void make_terms() {
+    std::unordered_map<const torch::autograd::Node*, std::set<size_t>> places;
+    for (const PieceSource& source : pieces_.sources)
+      if (auto place = place_of(source)) places[place->second].insert(place->first);
+    if (places.empty()) return;
+    Tensors ends = roots_of(plan_);
+    for (const at::Tensor& output : traced_.outputs)
+      if (output.defined() && output.grad_fn()) ends.push_back(output);
+    std::map<std::pair<size_t, uint64_t>, NodePtr> last;  // by piece and turn
+    uint64_t turn = std::numeric_limits<uint64_t>::max();
+    for (const torch::autograd::Node* node : nodes_in_order(ends)) {
+      turn = std::min(turn, node->sequence_nr());
+      const auto pieces = places.find(node);
+      if (pieces == places.end()) continue;
+      for (size_t piece : pieces->second) {
+        NodePtr& before = last[{piece, turn}];
+        NodePtr& term = terms_[{piece, node}];
+        term = make_node<Term>(before ? node->sequence_nr() : turn, torch::autograd::edge_list());
+        if (before) waiting_.emplace_back(before, term);
+        before = term;
+      }
+    }
+  }
+
+  void add_source(const PieceSource& source) {
+    const auto place = place_of(source);
+    if (source.kind == PieceSource::Kind::Term) {
+      const Edge& to = pieces_.crossings[source.index].to;
+      order_.sources.push_back(begin_at(terms_.at(*place), to, meta_at(to)));
+      order_.sole_views.emplace_back();
+      return;
+    }
+    const at::Tensor& result = plan_.tangent_sources[source.index];
+    order_.sources.push_back(place ? begin_at(terms_.at(*place), gradient_edge(result),
+                                              tracer_.graph().meta(tracer_.value_of(result)))
+                                   : result);
+    order_.sole_views.push_back(plan_.sole_views[source.index]);
   }
 
   /// A gradient that arrives at what this gives goes through the term.
@@ -116,8 +158,8 @@ class Cutter {
   const Plan& plan_;
   const Pieces& pieces_;
   const std::shared_ptr<const std::unordered_map<const torch::autograd::Node*, size_t>> piece_of_;
-  std::map<std::pair<const torch::autograd::Node*, size_t>, NodePtr>
-      terms_;  ///< by where they come from, and their piece
+  std::map<Place, NodePtr> terms_;
+  std::vector<std::pair<NodePtr, NodePtr>> waiting_;  ///< the second one for the first
   Order order_;
 };
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "aot/depths.h"
 #include "aot/retained.h"
 #include "aot/visible.h"
 #include "base/history.h"
@@ -34,26 +35,20 @@ class Groups {
 class Finder {
  public:
   Finder(const Traced& traced, const Plan& plan)
-      : traced_(traced),
-        plan_(plan),
-        roots_(roots_of(plan)),
-        visible_(visible_points(traced, plan)),
-        nodes_(nodes_in_order(roots_)) {
+      : traced_(traced), plan_(plan), roots_(roots_of(plan)), visible_(visible_points(traced, plan)) {
     for (const at::Tensor& root : roots_) ends_of_roots_.push_back(gradient_edge(root));
     for (size_t i : plan.gradient_inputs) ends_of_inputs_.push_back(end_of(traced.tracer->inputs()[i].leaf));
-    for (size_t n = 0; n < nodes_.size(); ++n) numbers_.emplace(nodes_[n], n);
-    for (const Edge& end : ends_of_roots_)
-      if (numbers_.try_emplace(end.function.get(), nodes_.size()).second)
-        nodes_.push_back(end.function.get());
+    for (GradNode* node : nodes_in_order(roots_)) history_.add(node);
+    for (const Edge& end : ends_of_roots_) history_.add(end.function.get());
   }
 
   Pieces run() {
     find_cuts();
     refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
-    find_depths();
+    measure();
     if (!cuts_.empty() && !can_be_cut()) {
       cuts_.clear();
-      find_depths();
+      measure();
       refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
     }
     find_groups();
@@ -66,7 +61,7 @@ class Finder {
  private:
   /// Of what the caller gets, that which others are computed from.
   void find_cuts() {
-    for (const GradNode* node : nodes_)
+    for (const GradNode* node : history_.nodes)
       for (const Edge& edge : node->next_edges())
         if (auto point = visible_.find(edge); point != visible_.end()) cuts_.insert(*point);
   }
@@ -74,89 +69,76 @@ class Finder {
   /// Where the gradient of a cut arrives in turn.
   size_t landing(const PieceTarget& target) const {
     if (target.kind == PieceTarget::Kind::Source) return number_of_root(target.index);
-    const auto& results = plan_.differentiable;
-    const size_t base = plan_.contract.outputs[target.index].base;
-    return number_of_root(size_t(std::find(results.begin(), results.end(), base) - results.begin()));
+    return number_of_root(*source_of(plan_, plan_.contract.outputs[target.index].base));
   }
 
-  /// How many cuts lie before a node on the longest way to it; nodes that only a cut leads to are the
-  /// caller's own.
-  void find_depths() {
-    depths_.assign(nodes_.size(), std::nullopt);
-    auto deepen = [this](size_t node, size_t depth) {
-      depths_[node] = std::max(depths_[node].value_or(0), depth);
-    };
-    for (size_t s = 0; s < roots_.size(); ++s) deepen(number_of_root(s), 0);
-    // What pieces give to a cut is added up outside, one piece after the other: a node that eager runs behind
-    // another one, which leads to the same cut, is as deep at least.
-    std::unordered_map<Edge, size_t> before;
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      if (!depths_[n]) continue;
-      for (const Edge& edge : nodes_[n]->next_edges())
-        if (cuts_.count(edge)) deepen(n, before[edge]);
-      for (const Edge& edge : nodes_[n]->next_edges())
-        if (cuts_.count(edge)) before[edge] = *depths_[n];
-      for (const Edge& edge : nodes_[n]->next_edges()) {
-        if (!edge.function) continue;
-        const auto cut = cuts_.find(edge);
-        if (cut == cuts_.end())
-          deepen(numbers_.at(edge.function.get()), *depths_[n]);
-        else
-          deepen(landing(cut->second), *depths_[n] + 1);
-      }
-    }
+  void measure() {
+    landings_.clear();
+    for (const auto& [edge, target] : cuts_) landings_.emplace(edge, landing(target));
+    std::vector<size_t> roots;
+    for (size_t s = 0; s < roots_.size(); ++s) roots.push_back(number_of_root(s));
+    depths_ = find_depths(history_, roots, landings_);
   }
+
+  std::optional<size_t> depth_of(size_t node) const { return depths_.of_nodes[node]; }
 
   /// A write to a part of a tensor gives the others that share its memory new histories, which what was saved
-  /// of them may lead to in whatever piece. And a view may have another history than it had.
+  /// of them may lead to in whatever piece. And a view may have another history than it had. A history that
+  /// lies behind views made under no_grad alone is asked for nothing.
   bool can_be_cut() const {
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      if (!depths_[n]) continue;
-      if (dynamic_cast<const torch::autograd::CopySlices*>(nodes_[n])) return false;
-      for (const Edge& edge : nodes_[n]->next_edges())
-        if (auto cut = cuts_.find(edge); cut != cuts_.end() && *depths_[landing(cut->second)] <= *depths_[n])
+    Tensors ends = traced_.outputs;
+    for (const TracedInput& input : traced_.tracer->inputs()) ends.push_back(input.visible);
+    for (const GradNode* node : nodes_behind(ends))
+      if (dynamic_cast<const torch::autograd::CopySlices*>(node)) return false;
+    for (size_t n = 0; n < history_.nodes.size(); ++n) {
+      if (!depth_of(n)) continue;
+      for (const Edge& edge : history_.nodes[n]->next_edges())
+        if (auto cut = landings_.find(edge); cut != landings_.end() && *depth_of(cut->second) <= *depth_of(n))
           return false;
     }
     return true;
   }
 
   bool crosses(size_t from, const Edge& edge) const {
-    return cuts_.count(edge) || depths_[numbers_.at(edge.function.get())] != depths_[from];
+    return cuts_.count(edge) || depth_of(history_.number_of(edge)) != depth_of(from);
   }
 
   /// Pieces of one depth share neither nodes nor places that they lead to: there gradients are added in
   /// eager's order.
   void find_groups() {
-    groups_.emplace(nodes_.size());
+    groups_.emplace(history_.nodes.size());
     std::map<std::pair<size_t, const GradNode*>, size_t> leads_to;
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      if (!depths_[n]) continue;
-      for (const Edge& edge : nodes_[n]->next_edges()) {
+    for (size_t n = 0; n < history_.nodes.size(); ++n) {
+      if (!depth_of(n)) continue;
+      for (const Edge& edge : history_.nodes[n]->next_edges()) {
         if (!edge.function) continue;
         if (!crosses(n, edge))
-          groups_->join(n, numbers_.at(edge.function.get()));
+          groups_->join(n, history_.number_of(edge));
         else
-          groups_->join(n, leads_to.try_emplace({*depths_[n], edge.function.get()}, n).first->second);
+          groups_->join(n, leads_to.try_emplace({*depth_of(n), edge.function.get()}, n).first->second);
       }
     }
   }
 
   void number_pieces() {
-    std::vector<std::pair<size_t, size_t>> firsts;  // depth, first source
-    std::unordered_map<size_t, size_t> seen;
-    for (size_t s = 0; s < roots_.size(); ++s) {
-      const size_t node = number_of_root(s);
-      if (seen.try_emplace(groups_->of(node), s).second) firsts.emplace_back(*depths_[node], s);
-    }
+    std::vector<size_t> firsts;  // of the nodes of each, sources first
+    std::unordered_set<size_t> seen;
+    auto note = [&](size_t node) {
+      if (depth_of(node) && seen.insert(groups_->of(node)).second) firsts.push_back(node);
+    };
+    for (size_t s = 0; s < roots_.size(); ++s) note(number_of_root(s));
+    for (size_t n = 0; n < history_.nodes.size(); ++n) note(n);
     std::stable_sort(firsts.begin(), firsts.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+                     [this](size_t a, size_t b) { return *depth_of(a) > *depth_of(b); });
     std::unordered_map<size_t, size_t> piece_of_group;
-    for (const auto& [depth, source] : firsts)
-      piece_of_group.emplace(groups_->of(number_of_root(source)), piece_of_group.size());
-    for (size_t n = 0; n < nodes_.size(); ++n)
-      if (depths_[n]) found_.piece_of.emplace(nodes_[n], piece_of_group.at(groups_->of(n)));
+    for (size_t first : firsts) {
+      depths_of_pieces_.push_back(*depth_of(first));
+      piece_of_group.emplace(groups_->of(first), piece_of_group.size());
+    }
+    for (size_t n = 0; n < history_.nodes.size(); ++n)
+      if (depth_of(n)) found_.piece_of.emplace(history_.nodes[n], piece_of_group.at(groups_->of(n)));
     found_.all.resize(firsts.size());
-    for (const GradNode* node : nodes_)
+    for (const GradNode* node : history_.nodes)
       if (found_.piece_of.count(node)) note_crossings(*node);
     for (size_t i = 0; i < plan_.gradient_inputs.size(); ++i)
       if (auto piece = found_.piece_of.find(ends_of_inputs_[i].function.get());
@@ -168,7 +150,7 @@ class Finder {
     const size_t piece = found_.piece_of.at(&node);
     for (size_t e = 0; e < node.num_outputs(); ++e) {
       const Edge& edge = node.next_edge(e);
-      if (!edge.function || !crosses(numbers_.at(&node), edge)) continue;
+      if (!edge.function || !crosses(history_.numbers.at(&node), edge)) continue;
       const auto cut = cuts_.find(edge);
       // The source of a term gets its number when the sources are listed.
       const PieceTarget target =
@@ -232,7 +214,7 @@ class Finder {
         found_.crossings.begin(), found_.crossings.end(),
         [](const Crossing& crossing) { return crossing.target.kind == PieceTarget::Kind::Output; });
     for (const OutputStep& step : plan_.output_steps)
-      (lead_to_views ? steps_with(step.output) : found_.last_steps).push_back(step);
+      (lead_to_views ? steps_with(step) : found_.last_steps).push_back(step);
     for (size_t s = 0; s < found_.sources.size(); ++s) {
       if (found_.sources[s].kind != PieceSource::Kind::View) continue;
       for (size_t o = 0; o < traced_.outputs.size(); ++o)
@@ -241,15 +223,29 @@ class Finder {
     }
   }
 
-  std::vector<OutputStep>& steps_with(size_t output) {
-    const OutputRole& role = plan_.contract.outputs[output];
+  /// A view is made behind all pieces that are as deep as it is, since what is made first runs last.
+  std::vector<OutputStep>& steps_with(const OutputStep& step) {
+    const OutputRole& role = plan_.contract.outputs[step.output];
     const bool is_of_result = role.source == OutputSource::Fresh || role.source == OutputSource::ViewOfOutput;
-    const auto& results = plan_.differentiable;
-    if (const auto result = std::find(results.begin(), results.end(), role.base);
-        is_of_result && result != results.end())
-      return found_.all[found_.piece_of.at(ends_of_roots_[size_t(result - results.begin())].function.get())]
-          .output_steps;
-    return found_.last_steps;
+    const auto source = source_of(plan_, role.base);
+    if (!is_of_result || !source) return found_.last_steps;
+    const size_t depth = depth_of_step(step, *source);
+    size_t p = depths_of_pieces_.size();
+    while (depths_of_pieces_[p - 1] < depth) --p;
+    return found_.all[p - 1].output_steps;
+  }
+
+  size_t depth_of_step(const OutputStep& step, size_t source) const {
+    const OutputRole& role = plan_.contract.outputs[step.output];
+    const GradNode* const root = ends_of_roots_[source].function.get();
+    const bool is_apart = role.tracked && !plan_.sole_views[source];
+    const GradNode* node = is_apart ? traced_.outputs[step.output].grad_fn().get() : root;
+    for (size_t later = is_apart && !role.same_as ? role.steps.size() : 0; later > step.step + 1; --later)
+      node = node->next_edge(0).function.get();
+    for (; node != root; node = node->next_edge(0).function.get())
+      if (auto n = history_.numbers.find(node); n != history_.numbers.end() && depths_.of_views[n->second])
+        return *depths_.of_views[n->second];
+    return *depth_of(history_.numbers.at(root));
   }
 
   size_t piece_of_source(size_t source) const {
@@ -263,7 +259,7 @@ class Finder {
   bool is_end(const Edge& edge) const {
     return std::find(ends_of_inputs_.begin(), ends_of_inputs_.end(), edge) != ends_of_inputs_.end();
   }
-  size_t number_of_root(size_t source) const { return numbers_.at(ends_of_roots_[source].function.get()); }
+  size_t number_of_root(size_t source) const { return history_.number_of(ends_of_roots_[source]); }
 
   static constexpr size_t no_source = size_t(-1);
 
@@ -271,12 +267,13 @@ class Finder {
   const Plan& plan_;
   const Tensors roots_;  ///< what tangents arrive at
   const VisiblePoints visible_;
-  std::vector<GradNode*> nodes_;  ///< as autograd goes through them
+  HistoryOrder history_;
   torch::autograd::edge_list ends_of_roots_, ends_of_inputs_;
-  std::unordered_map<const GradNode*, size_t> numbers_;
   VisiblePoints cuts_;
-  std::vector<std::optional<size_t>> depths_;
+  Landings landings_;
+  Depths depths_;
   std::optional<Groups> groups_;
+  std::vector<size_t> depths_of_pieces_;  ///< never growing
   Pieces found_;
 };
 

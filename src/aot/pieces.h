@@ -23,6 +23,9 @@ struct PieceTarget {
   };
   Kind kind;
   size_t index;
+  /// Output: the last step that was taken to the view, where the caller's is a view of it, and which result
+  /// it is of the operator, where the caller's is another one
+  size_t step = 0, result = 0;
 };
 
 /// Where a piece gets a gradient from.

@@ -7,6 +7,35 @@
 #include "graph/geometry.h"
 
 namespace tandem {
+namespace {
+
+struct TurnOfStep {
+  int32_t turn;
+  OutputStep step;
+};
+
+/// Views of results that steps have been found to, by the nodes of their histories: what was one call of an
+/// operator is one call again.
+class ViewsOnTheWay {
+ public:
+  /// The step where it needs no call of its own; else that is noted.
+  std::optional<TurnOfStep> find_or_add(const torch::autograd::Node& node, Value value, OutputStep step,
+                                        const std::vector<ViewStep>& steps) {
+    const auto [call, is_called_now] = turns_.try_emplace(&node, value.id);
+    const auto [maker, is_new] = makers_.try_emplace({&node, value.id}, step.output);
+    const bool is_last = step.step + 1 == steps.size(), is_one_of_many = gives_list(steps[step.step]);
+    if (is_called_now || (is_new ? !is_one_of_many : is_last)) return std::nullopt;
+    step.kind = is_new ? OutputStep::Kind::Sibling : OutputStep::Kind::Shared;
+    if (!is_new) step.from = maker->second;
+    return TurnOfStep{is_one_of_many ? call->second : value.id, step};
+  }
+
+ private:
+  std::map<const torch::autograd::Node*, int32_t> turns_;  ///< of what each call made first
+  std::map<std::pair<const torch::autograd::Node*, int32_t>, size_t> makers_;
+};
+
+}  // namespace
 
 void Planner::group_outputs() {
   for (const at::Tensor& output : traced_.outputs) {
@@ -120,6 +149,7 @@ void Planner::plan_own_output(const at::Tensor& output, OutputRole& role) {
   role.steps = std::move(*steps);
   if (!plan_view(output, base, role))
     throw RunEagerly("outputs that share memory have gradients of their own");
+  if (output.grad_fn()) role.steps = lists_as_called(output, std::move(role.steps));
 }
 
 const at::Tensor& Planner::base_on(int32_t storage) {
@@ -170,22 +200,32 @@ at::Tensor Planner::base_of(const std::vector<at::Tensor>& together) {
 }
 
 void Planner::order_output_steps() {
-  std::vector<std::pair<int32_t, OutputStep>> made;
+  std::vector<TurnOfStep> made;
+  std::vector<int32_t> turns;  // of the last step to each output
+  ViewsOnTheWay on_the_way;
   const auto& outputs = plan_.contract.outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Value value = outputs[i].value;
-    const size_t steps = outputs[i].same_as ? 0 : outputs[i].steps.size();
-    if (steps == 0) made.push_back({value.id, {i, 0}});
+    const size_t before = made.size(), steps = outputs[i].same_as ? 0 : outputs[i].steps.size();
+    if (steps == 0) made.push_back({outputs[i].same_as ? turns[*outputs[i].same_as] : value.id, {i, 0}});
+    const bool has_history = outputs[i].source == OutputSource::ViewOfOutput && traced_.outputs[i].grad_fn();
+    const torch::autograd::Node* node = has_history ? traced_.outputs[i].grad_fn().get() : nullptr;
     std::optional<size_t> from;
     for (size_t step = steps; step-- > 0 && !from;) {
+      std::optional<TurnOfStep> done;
+      if (node) done = on_the_way.find_or_add(*node, value, {i, step}, outputs[i].steps);
+      if (done) made.push_back(*done);
+      if (done) break;
       const Value parent = links_[size_t(value.id)].parent;
       if (step > 0) from = view_between(i, parent, step);
       made.push_back({value.id, {i, step, from}});
       value = parent;
+      if (node) node = node->next_edge(0).function.get();
     }
+    turns.push_back(made[before].turn);
   }
-  std::stable_sort(made.begin(), made.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [value, step] : made) plan_.output_steps.push_back(step);
+  std::stable_sort(made.begin(), made.end(), [](const auto& a, const auto& b) { return a.turn < b.turn; });
+  for (const TurnOfStep& turn : made) plan_.output_steps.push_back(turn.step);
 }
 
 std::optional<size_t> Planner::view_between(size_t output, Value parent, size_t steps) const {

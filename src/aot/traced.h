@@ -78,9 +78,15 @@ std::string describe_kept(const Traced& traced);
 /// One step in making what the caller gets: number `step` of the views that lead to output `output`, or the
 /// whole output where there are none.
 struct OutputStep {
+  enum class Kind : uint8_t {
+    Taken,    ///< by calling the operator
+    Shared,   ///< `from` has just become this very view, on the way to another one
+    Sibling,  ///< another result of the call that made a view last
+  };
   size_t output = 0, step = 0;
   /// the output that it begins at, where the program made the view of that
   std::optional<size_t> from = {};
+  Kind kind = Kind::Taken;
 };
 
 /// The one view of a result that the caller gets. Eager adds the gradient that comes to the view before those

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/variable.h>
 
+#include <tandem/build.h>
+
 #include "base/history.h"
 #include "ops/facts.h"
 
@@ -47,6 +49,15 @@ std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer,
     if (!view) break;
   }
   return std::nullopt;
+}
+
+std::vector<ViewStep> lists_as_called(const at::Tensor& output, std::vector<ViewStep> steps) {
+  static const c10::OperatorHandle select = find_op("aten::select.int"), unbind = find_op("aten::unbind.int");
+  auto edge = torch::autograd::impl::gradient_edge(output);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step, edge = edge.function->next_edge(0))
+    if (step->op == select && edge.function->name() == "UnbindBackward0")
+      *step = {unbind, {Value{}, step->arguments[1]}, 0, edge.input_nr};
+  return steps;
 }
 
 std::vector<ViewStep> metadata_steps(const Traced& traced, Value first, Value last) {

@@ -23,6 +23,10 @@ std::optional<std::vector<ViewStep>> regenerated_steps(const Tracer& tracer,
                                                        const at::Tensor& output, const at::Tensor& base,
                                                        const std::vector<ViewStep>& steps);
 
+/// Some operators that give lists of views are recorded as what they call for each view. The steps to an
+/// output with a history, each by the operator that autograd knows.
+std::vector<ViewStep> lists_as_called(const at::Tensor& output, std::vector<ViewStep> steps);
+
 /// How an input got other sizes or strides, from `first` to `last`; throws RunEagerly where it got other
 /// memory.
 std::vector<ViewStep> metadata_steps(const Traced& traced, Value first, Value last);

@@ -104,7 +104,12 @@ ViewStep strided_step(const TensorMeta& base, const TensorMeta& view) {
           0};
 }
 
-at::Tensor replay(const ViewStep& step, const at::Tensor& base) {
+bool gives_list(const ViewStep& step) {
+  const auto& returns = step.op.schema().returns();
+  return returns.size() == 1 && returns[0].type()->kind() == c10::TypeKind::ListType;
+}
+
+std::vector<at::Tensor> replay_all(const ViewStep& step, const at::Tensor& base) {
   torch::jit::Stack stack;
   for (size_t i = 0; i < step.arguments.size(); ++i) {
     if (i == step.base_argument)
@@ -116,17 +121,19 @@ at::Tensor replay(const ViewStep& step, const at::Tensor& base) {
   }
   if (is_strided(step.op)) stack[strided_offset] = stack[strided_offset].toInt() + base.storage_offset();
   step.op.callBoxed(stack);
-  size_t skip = step.result;
+  std::vector<at::Tensor> results;
   for (const c10::IValue& result : stack) {
-    if (result.isTensorList()) {
-      auto list = result.toTensorVector();
-      if (skip < list.size()) return list[skip];
-      skip -= list.size();
-    } else if (skip-- == 0) {
-      return result.toTensor();
-    }
+    if (result.isTensorList())
+      for (at::Tensor& made : result.toTensorVector()) results.push_back(std::move(made));
+    else
+      results.push_back(result.toTensor());
   }
-  return base;
+  return results;
+}
+
+at::Tensor replay(const ViewStep& step, const at::Tensor& base) {
+  std::vector<at::Tensor> results = replay_all(step, base);
+  return step.result < results.size() ? std::move(results[step.result]) : base;
 }
 
 }  // namespace tandem

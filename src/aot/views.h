@@ -29,7 +29,12 @@ std::optional<std::vector<ViewStep>> view_steps(const Graph& trace, const std::v
 /// One step, as_strided, from a base to a view of this geometry.
 ViewStep strided_step(const TensorMeta& base, const TensorMeta& view);
 
-/// Takes one step on a real tensor, in the grad mode of the caller.
+/// Whether the operator gives a list of views.
+bool gives_list(const ViewStep& step);
+
+/// Takes one step on a real tensor, in the grad mode of the caller. All that the operator gives, lists
+/// flattened, of which the view is `step.result`.
+std::vector<at::Tensor> replay_all(const ViewStep& step, const at::Tensor& base);
 at::Tensor replay(const ViewStep& step, const at::Tensor& base);
 
 }  // namespace tandem

@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/variable.h>
 
+#include "aot/views.h"
+
 namespace tandem {
 namespace {
 
@@ -51,7 +53,46 @@ std::unordered_set<const torch::autograd::Node*> views_alone_of(const Traced& tr
   return steps;
 }
 
+/// Outputs that are views of results with a gradient, each behind those that it is a view of.
+std::vector<size_t> rebuilt_views(const Traced& traced, const Plan& plan) {
+  std::vector<size_t> views;
+  const auto& outputs = plan.contract.outputs;
+  for (size_t o = 0; o < outputs.size(); ++o)
+    if (is_rebuilt(outputs[o], traced.outputs[o]) && outputs[o].source == OutputSource::ViewOfOutput &&
+        source_of(plan, outputs[o].base))
+      views.push_back(o);
+  std::stable_sort(views.begin(), views.end(),
+                   [&](size_t a, size_t b) { return outputs[a].steps.size() < outputs[b].steps.size(); });
+  return views;
+}
+
+/// Whether the derivative is taken of this view.
+bool is_sole(const Plan& plan, size_t output) {
+  return plan.sole_views[*source_of(plan, plan.contract.outputs[output].base)].has_value();
+}
+
+/// The caller's view, what it is a view of on the way from the result, and other results of the operators
+/// that made these: all that his history leads through.
+void add_steps_to(const at::Tensor& view, size_t output, const std::vector<ViewStep>& steps,
+                  VisiblePoints& points) {
+  torch::autograd::Edge at = gradient_edge(view);
+  auto add = [&](const torch::autograd::Edge& edge, size_t step, size_t result) {
+    points.emplace(edge, PieceTarget{PieceTarget::Kind::Output, output, step, result});
+  };
+  for (size_t step = steps.size(); step-- > 0; at = at.function->next_edge(0)) {
+    if (!gives_list(steps[step])) add(at, step, 0);
+    for (uint32_t result = 0; gives_list(steps[step]) && result < at.function->num_inputs(); ++result)
+      add({at.function, result}, step, result);
+  }
+}
+
 }  // namespace
+
+std::optional<size_t> source_of(const Plan& plan, size_t result) {
+  const auto& results = plan.differentiable;
+  const auto source = std::find(results.begin(), results.end(), result);
+  return source == results.end() ? std::nullopt : std::optional(size_t(source - results.begin()));
+}
 
 Tensors roots_of(const Plan& plan) {
   Tensors roots = plan.tangent_sources;
@@ -67,13 +108,13 @@ VisiblePoints visible_points(const Traced& traced, const Plan& plan) {
     if ((!plan.sole_views[s] && is_visible(traced, plan.contract, plan.differentiable[s])) ||
         views_alone_of(traced, plan, s).size() > 1)
       points.emplace(gradient_edge(roots[s]), PieceTarget{PieceTarget::Kind::Source, s});
-  const auto& outputs = plan.contract.outputs;
-  const auto& results = plan.differentiable;
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    if (!is_rebuilt(outputs[o], traced.outputs[o])) continue;
-    if (outputs[o].source == OutputSource::ViewOfOutput &&
-        std::find(results.begin(), results.end(), outputs[o].base) != results.end())
-      points.emplace(gradient_edge(traced.outputs[o]), PieceTarget{PieceTarget::Kind::Output, o});
+  for (size_t o : rebuilt_views(traced, plan)) {
+    const std::vector<ViewStep>& steps = plan.contract.outputs[o].steps;
+    if (is_sole(plan, o))
+      points.emplace(gradient_edge(traced.outputs[o]),
+                     PieceTarget{PieceTarget::Kind::Output, o, steps.size() - 1});
+    else
+      add_steps_to(traced.outputs[o], o, steps, points);
   }
   return points;
 }

@@ -7,10 +7,21 @@
 namespace tandem {
 namespace {
 
+/// The view that the caller's output was, or will be, made of behind this step.
+torch::autograd::Edge edge_to_view(const PieceTarget& target, const RunningCall& call) {
+  using torch::autograd::impl::gradient_edge;
+  const size_t result = call.entry->plan().contract.outputs[target.index].base;
+  torch::autograd::edge_list steps;
+  for (auto at = gradient_edge(call.outputs[target.index]); at != gradient_edge(call.results[result]);
+       at = at.function->next_edge(0))
+    steps.push_back(at);
+  return {steps[steps.size() - 1 - target.step].function, uint32_t(target.result)};
+}
+
 torch::autograd::Edge edge_to(const PieceTarget& target, const RunningCall& call) {
   using Kind = PieceTarget::Kind;
   if (target.kind == Kind::Input) return torch::autograd::impl::gradient_edge(call.inputs[target.index]);
-  if (target.kind == Kind::Output) return torch::autograd::impl::gradient_edge(call.outputs[target.index]);
+  if (target.kind == Kind::Output) return edge_to_view(target, call);
   const PieceSource& source = call.entry->pieces().sources[target.index];
   if (source.kind == PieceSource::Kind::Result)
     return torch::autograd::impl::gradient_edge(

@@ -122,17 +122,19 @@ at::Tensor start(const OutputRole& role, const RunningCall& call) {
 }
 
 void take(RunningCall& call, const OutputStep& taken) {
-  const auto [output, step, from] = taken;
+  using Kind = OutputStep::Kind;
+  const auto [output, step, from, kind] = taken;
   const OutputRole& role = call.entry->plan().contract.outputs[output];
   at::Tensor& made = call.outputs[output];
   if (from)
     made = call.outputs[*from];
   else if (step == 0)
     made = start(role, call);
-  if (role.same_as) return;
+  if (role.same_as || kind == Kind::Shared) return;
   if (step < role.steps.size()) {
     at::AutoGradMode grad(role.tracked);
-    made = replay(role.steps[step], made);
+    if (kind == Kind::Taken) call.siblings = replay_all(role.steps[step], made);
+    made = call.siblings[role.steps[step].result];
   }
   if (role.differentiable && !call.nodes.empty() && step + 1 >= role.steps.size())
     attach_to_view(call, output);
@@ -180,6 +182,7 @@ class SetGradients final : public Wrapper {
 void make_outputs(RunningCall& call, const std::vector<OutputStep>& steps) {
   call.outputs.resize(call.entry->plan().contract.outputs.size());
   for (const OutputStep& step : steps) take(call, step);
+  call.siblings.clear();
 }
 
 std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {

@@ -13,6 +13,7 @@ struct RunningCall {
   Tensors results;  ///< what the forward graph returns, saved values left out
   Tensors saved;
   Tensors outputs;             ///< what the caller gets
+  Tensors siblings;            ///< all that the operator gave which made a view of these last
   std::vector<NodePtr> nodes;  ///< one for each piece, where outputs have gradients
 };
 
