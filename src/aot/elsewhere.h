@@ -9,7 +9,7 @@
 namespace tandem {
 
 /// A saved tensor that another piece made leads there by its own history, wherever it is used again. So does
-/// one at which the history is cut, to the caller's.
+/// a result of its own that the caller has, to the caller's: what comes to it in several orders is added up.
 struct Elsewhere {
   /// Where such an edge has to end instead.
   std::unordered_map<torch::autograd::Edge, torch::autograd::Edge> ends;

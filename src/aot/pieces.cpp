@@ -191,8 +191,9 @@ class Finder {
           if (cuts_.count(crossing.to) && crossing.target.kind == PieceTarget::Kind::Source &&
               cuts_.at(crossing.to).index == s)
             crossing.target.index = sources.size();
-        const auto cut = cuts_.find(ends_of_roots_[s]);
-        if (cut != cuts_.end() && cut->second.kind == PieceTarget::Kind::Source)
+        const auto point = visible_.find(ends_of_roots_[s]);
+        const bool is_apart = cuts_.count(ends_of_roots_[s]) || !piece.crossings.empty();
+        if (is_apart && point != visible_.end() && point->second.kind == PieceTarget::Kind::Source)
           piece.own.push_back(sources.size());
         sources.push_back({kind, s});
       }

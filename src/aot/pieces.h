@@ -55,7 +55,8 @@ struct Piece {
   std::vector<size_t> points;       ///< crossings to the different places inside others that it leads to
   std::vector<PieceTarget> beyond;  ///< where gradients of higher order may go besides: inputs, then
                                     ///< `points`; behind them come `own`
-  std::vector<size_t> own;          ///< sources that it is cut at: results that were saved lead there again
+  std::vector<size_t> own;          ///< sources that are the caller's results, where there are pieces behind
+                                    ///< or before it: results that were saved lead there again
   std::vector<OutputStep> output_steps;  ///< taken as soon as its node is there: others lead to these views
 };
 

@@ -45,5 +45,39 @@ TEST(FoundOrders, ASecondOrderThatIsZeroButForRounding) {
   });
 }
 
+/// What comes to a softmax in several orders must be added up before it goes through its derivative, which is
+/// a difference of almost equal numbers where the softmax is close to 0 or 1.
+TEST(FoundOrders, AThirdOrderThroughASoftmaxThatIsReturnedWithWhatItIsComputedFrom) {
+  auto four = [] {
+    fuzz::Scene scene;
+    auto leaf = [&] { return scene.leaves.emplace_back(found::numbers({2}).requires_grad_()); };
+    scene.pool.push_back(leaf());
+    scene.pool.push_back(found::numbers({2}));
+    scene.pool.push_back(leaf());
+    scene.pool.push_back(leaf().clone());
+    return scene;
+  };
+  expect_rounded_otherwise(four, 350112, [](Tensors v) {
+    at::Tensor mixed = at::lerp(at::add(v[3], v[3]), v[0], v[0]);
+    return Tensors{at::softmax(mixed, 0), mixed};
+  });
+  auto three = [] {
+    fuzz::Scene scene;
+    scene.pool.push_back(found::numbers({2}));
+    scene.pool.push_back(scene.leaves.emplace_back(found::numbers({2, 2}).requires_grad_()));
+    scene.pool.push_back(found::numbers({2, 2}));
+    return scene;
+  };
+  expect_rounded_otherwise(three, 575072, [](Tensors v) {
+    at::Tensor product = at::addmm(v[0], at::exp(v[1]), v[2]);
+    return Tensors{product, at::softmax(product, 1)};
+  });
+  expect_rounded_otherwise([] { return found::one_leaf({2, 2}); }, 419848,
+                           [](Tensors v) {
+                             at::Tensor inverse = at::reciprocal(v[0]);
+                             return Tensors{inverse, at::softmax(inverse, 1)};
+                           });
+}
+
 }  // namespace
 }  // namespace tandem
