@@ -39,7 +39,8 @@ struct Options {
   double memory_budget = 1.0;
   /// a limit on what is kept between forward and backward, for partitioners that look at it
   std::optional<int64_t> memory_budget_bytes = {};
-  CostModel cost_model = {};  ///< what partitioners take nodes to cost; empty: the built-in one
+  /// what partitioners take nodes to cost; empty: what was measured on this machine, once a budget asks for it
+  CostModel cost_model = {};
   /// libtorch: eager's random numbers | counter: functions of a seed that is drawn once a call, which can be
   /// computed again | empty: what the backend prefers.
   std::string random = {};

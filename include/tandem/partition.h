@@ -36,6 +36,9 @@ struct SavedValue {
 /// How many seconds a node takes when it is run by itself.
 using CostModel = Named<double(const Graph&, const Node&)>;
 
+/// The model of an ordinary machine, the same on every one.
+CostModel built_in_cost_model();
+
 /// What a partitioner is told besides the graph.
 struct PartitionContext {
   double memory_budget = 1;  ///< Options::memory_budget
@@ -45,7 +48,7 @@ struct PartitionContext {
   std::optional<int64_t> memory_budget_bytes = {};  ///< Options::memory_budget_bytes
   /// Primals that the function returns as well, themselves or as views: the caller may write what he gets.
   std::vector<Value> given_back = {};
-  CostModel cost_model = {};  ///< Options::cost_model; empty: the built-in one
+  CostModel cost_model = {};  ///< Options::cost_model, or the machine's own; empty: the built-in one
   /// Whether the backend computes a node in loops together with its neighbours, so that computing it again
   /// takes no longer than reading it; empty: it does so with none.
   std::function<bool(const Graph&, const Node&)> fuses = {};

@@ -58,7 +58,9 @@ void add_missing(cache::StoredOrder& ours, const cache::StoredOrder& theirs) {
 
 }  // namespace
 
-Remembered::Remembered(const Options& options) : name_(options.name), strict_(options.cache.strict) {
+Remembered::Remembered(const Options& options, bool only_key)
+    : name_(options.name), strict_(options.cache.strict) {
+  if (only_key) return;
   try {
     const CacheOptions settled = cache::settle(options.cache);
     if (settled.enabled && (settled.local || !settled.remote.empty())) levels_ = cache::levels_for(settled);

@@ -14,8 +14,9 @@ class Remembered {
  public:
   using Artifacts = std::map<std::string, std::string>;
 
-  /// Finds the cache that the options speak of. In strict mode throws CacheError when it cannot be used.
-  explicit Remembered(const Options& options);
+  /// Finds the cache that the options speak of, none where a key alone is asked for. In strict mode throws
+  /// CacheError when it cannot be used.
+  Remembered(const Options& options, bool only_key);
 
   /// Gives the call its key, also where the cache is off, and asks the cache. In strict mode throws
   /// CacheError when the call cannot be cached, or when what the folder has is damaged.

@@ -14,6 +14,8 @@
 
 #include <iostream>
 
+#include "compile/machine_costs.h"
+
 #ifndef TANDEM_VERSION
 #define TANDEM_VERSION "unknown"
 #endif
@@ -62,6 +64,11 @@ std::string cuda_devices() {
   return torch::cuda::is_available() ? std::to_string(torch::cuda::device_count()) + " device(s)" : "";
 }
 
+std::string costs_on(c10::Device device) {
+  const MachineRates found = machine_rates(device);
+  return std::string(found.is_measured ? "measured: " : "built in: ") + describe(found.rates);
+}
+
 std::vector<Finding> examine() {
   const auto python = find_python_with_torch();
   return {
@@ -69,9 +76,12 @@ std::vector<Finding> examine() {
       {"libtorch", TORCH_VERSION, true},
       {"compiler", __VERSION__, true},
       {"cpu", at::get_cpu_capability() + ", " + std::to_string(at::get_num_threads()) + " threads", true},
+      {"costs on cpu", costs_on(c10::kCPU), true},
       {"backends", joined(backends()), true},
       {"engine", try_engine(), true},
       {"cuda", cuda_devices(), false, "--device cuda"},
+      {"costs on cuda", torch::cuda::is_available() ? costs_on(c10::Device(c10::kCUDA, 0)) : "", false,
+       "--device cuda"},
       {"dot", version_of("dot", "-V"), false, "drawings of graphs (Debian package graphviz)"},
       {"rsvg-convert", version_of("rsvg-convert", "--version"), false,
        "loss curves as PNG (Debian package librsvg2-bin)"},

@@ -35,7 +35,7 @@ struct Compilation {
       : options(given), toolchain(options, plan.contract, function, signature) {}
   Compilation(const Compilation&) = delete;
 
-  const Options options;
+  Options options;
   Traced traced;
   Plan plan;
   Pieces pieces;

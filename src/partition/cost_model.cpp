@@ -8,13 +8,6 @@
 namespace tandem {
 namespace {
 
-/// What a device does in a second. Only ratios matter to a partitioner.
-struct Rates {
-  double call_seconds, bytes, elements, flops, narrow_flops;
-};
-constexpr Rates cpu{2e-6, 10e9, 2e9, 60e9, 60e9};
-constexpr Rates accelerator{4e-6, 2.5e12, 5e12, 40e12, 400e12};
-
 struct Traffic {
   double bytes = 0, made = 0, read = 0;  ///< made and read: elements of the largest
   c10::Device device = c10::kCPU;
@@ -70,19 +63,32 @@ double flops(const Graph& graph, const Node& node) {
   return 2 * std::sqrt(elements(read[last - 2]) * elements(read[last - 1]) * results / batch);
 }
 
-double typical_seconds(const Graph& graph, const Node& node) {
+double seconds_of(const Graph& graph, const Node& node, const DeviceRates& known) {
   const OpFacts& op = facts(node.op);
   if (op.view) return 0;
   const Traffic traffic = traffic_of(graph, node);
-  const Rates& rates = traffic.device.is_cpu() ? cpu : accelerator;
+  const auto own =
+      std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.first == traffic.device; });
+  const Rates& rates = own != known.end() ? own->second : built_in_rates(traffic.device);
   double computing = op.cost * std::max(traffic.made, traffic.read) / rates.elements;
   if (op.kind == Kind::Matmul)
     computing = flops(graph, node) / (traffic.narrow ? rates.narrow_flops : rates.flops);
   return rates.call_seconds + std::max(traffic.bytes / rates.bytes, computing);
 }
 
+CostModel cost_model_with(DeviceRates rates, std::string name) {
+  std::string version = "1";
+  for (const auto& [device, measured] : rates) version += ", " + device.str() + ": " + to_words(measured);
+  return {[rates = std::move(rates)](const Graph& graph, const Node& node) {
+            return seconds_of(graph, node, rates);
+          },
+          std::move(name), std::move(version)};
+}
+
+CostModel built_in_cost_model() { return cost_model_with({}, "built in"); }
+
 CostModel cost_model_of(const PartitionContext& context) {
-  return context.cost_model ? context.cost_model : CostModel(&typical_seconds, "typical", "1");
+  return context.cost_model ? context.cost_model : built_in_cost_model();
 }
 
 }  // namespace tandem

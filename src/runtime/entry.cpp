@@ -7,6 +7,7 @@
 #include "base/counters.h"
 #include "base/log.h"
 #include "compile/first_order.h"
+#include "compile/machine_costs.h"
 #include "partition/cost_model.h"
 #include "partition/saved_values.h"
 #include "runtime/wrappers.h"
@@ -38,7 +39,7 @@ int64_t distinct_bytes(const Graph& graph, const std::vector<Value>& values,
 Entry::Entry(const CompileRequest& request, const Tensors& arguments)
     : compilation_(request.options, request.function, request.signature),
       function_(request.function),
-      remembered_(compilation_.options) {
+      remembered_(compilation_.options, request.only_key) {
   compilation_.added = [this](const char* what, size_t order, double seconds) {
     tell_backward(what, order, seconds);
     remember();
@@ -145,6 +146,7 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   for (const InputRole& input : plan().contract.inputs)
     changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan().tangent_sources.empty() && !plan().gradient_inputs.empty();
+  if (trains) take_machine_costs(compilation_.options, compilation_.traced.tracer->graph());
   if (request.only_key) return remembered_.look_up(compilation_.traced, plan(), compilation_.options);
   observe(compilation_.toolchain.sight("trace"), compilation_.traced.tracer->graph());
   observe(compilation_.toolchain.sight("contract"), plan().contract);

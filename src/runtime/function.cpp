@@ -65,10 +65,8 @@ class Function {
   std::string key(const Tensors& arguments) const {
     if (Tracer::current()) throw Error("cache::key was called inside a traced function; call it outside");
     refuse_fakes(arguments);
-    Options options = options_;
-    options.cache.enabled = false;
     const Entry entry(CompileRequest{program_,
-                                     options,
+                                     options_,
                                      argument_names_,
                                      name_capture_,
                                      watch_modules(options_.watch),
