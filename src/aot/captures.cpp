@@ -15,6 +15,13 @@ void refuse_effects_on(const TracedInput& input, const Tracer& tracer) {
   if (tracer.has_met(gradient)) throw RunEagerly("the function reads the gradient of an argument");
 }
 
+/// Whether a leaf had to be told again.
+bool put_back(const at::Tensor& tensor, bool requires_grad) {
+  if (!tensor.is_leaf() || tensor.requires_grad() == requires_grad) return false;
+  tensor.set_requires_grad(requires_grad);
+  return true;
+}
+
 }  // namespace
 
 BasesOfArguments::BasesOfArguments(const Tensors& arguments) {
@@ -25,11 +32,7 @@ BasesOfArguments::BasesOfArguments(const Tensors& arguments) {
 
 bool BasesOfArguments::restore() const {
   bool changed = false;
-  for (const auto& [base, requires_grad] : kept_) {
-    if (base.requires_grad() == requires_grad) continue;
-    base.set_requires_grad(requires_grad);
-    changed = true;
-  }
+  for (const auto& [base, requires_grad] : kept_) changed = put_back(base, requires_grad) || changed;
   return changed;
 }
 
@@ -50,12 +53,15 @@ void take_gradients(Traced& traced) {
 
 std::string give_back_captures(const Tracer& tracer, const BasesOfArguments& bases) {
   std::string changed;
-  for (const TracedInput& input : tracer.inputs()) {
-    if (!input.captured || !input.real.defined() || !input.real.is_leaf()) continue;
-    if (at::Tensor real = input.real; real.requires_grad() != input.required_grad) {
-      real.set_requires_grad(input.required_grad);
+  // A view requires grad with its base, which the trace met later or not at all: who met it first knows best.
+  const std::vector<TracedInput>& inputs = tracer.inputs();
+  for (auto met = inputs.rbegin(); met != inputs.rend(); ++met) {
+    const TracedInput& input = *met;
+    if (!input.captured || !input.real.defined()) continue;
+    if (input.real.is_view() && put_back(at::Tensor(input.real._base()), input.base_required_grad))
       changed = "requires_grad";
-    }
+    if (!input.real.is_leaf()) continue;
+    if (put_back(input.real, input.required_grad)) changed = "requires_grad";
     if (!input.real.grad().is_same(input.grad)) {
       input.real.mutable_grad() = input.grad;
       changed = "the gradient";

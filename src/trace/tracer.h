@@ -30,9 +30,10 @@ struct TracedInput {
   /// of a capture that requires grad, or of an argument that was computed: where gradients leave the trace
   NodePtr end = nullptr;
   bool captured = false;
-  at::Tensor grad = {};        ///< that the real tensor had when it was met, where it was captured
-  uint32_t version = 0;        ///< of `visible`, when the program got it
-  bool required_grad = false;  ///< the real one, when the trace met it
+  at::Tensor grad = {};  ///< that the real tensor had when it was met, where it was captured
+  uint32_t version = 0;  ///< of `visible`, when the program got it
+  /// the real one, and what it is a view of, when the trace met it
+  bool required_grad = false, base_required_grad = false;
   bool also_captured = false;  ///< an argument that the program reached by itself as well
 };
 

@@ -64,6 +64,7 @@ TracedInput Tracer::make_twin(const at::Tensor& real, bool captured) {
   input.real = real;
   input.captured = captured;
   input.required_grad = real.requires_grad();
+  input.base_required_grad = real.is_view() && real._base().requires_grad();
   if (captured && real.is_leaf()) {
     auto remembered = gathered_places_.find(real.unsafeGetTensorImpl());
     input.grad = remembered == gathered_places_.end() ? real.grad() : gathered_[remembered->second].gradient;
