@@ -137,7 +137,8 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
     JointGraph other = compilation_.recorded(
         [&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
     Extracted extracted = extract_backward(with_passes(std::move(other.joint)), kept(number));
-    graph = std::move(extracted.joint.graph);
+    graph =
+        narrowing() ? without_detours(std::move(extracted.joint.graph)) : std::move(extracted.joint.graph);
     code.saved = std::move(extracted.saved);
   }
   graph = run_passes(std::move(graph), wanted_passes(compilation_.options, Stage::Backward));

@@ -89,7 +89,8 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked)
                                              next.gradients, must_save);
     record_.taken = std::move(extracted.saved);
     if (is_last)
-      record_.halves.forward = std::move(extracted.joint.graph);
+      record_.halves.forward =
+          narrowing() ? without_detours(std::move(extracted.joint.graph)) : std::move(extracted.joint.graph);
     else
       partition(extracted.joint, must_save);
   };
@@ -108,8 +109,26 @@ Joint Derivative::with_passes(Joint joint) const {
   joint.graph = with_wanted_numbers(std::move(joint.graph), compilation_);
   joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(compilation_.options),
                                     wanted_passes(compilation_.options, Stage::Joint));
+  if (const auto narrow = narrowing()) joint = with_narrow_forms(std::move(joint), *narrow);
   observe(compilation_.toolchain.sight("joint", number_), joint.graph);
   return joint;
+}
+
+std::optional<Narrowing> Derivative::narrowing() const {
+  const Options& options = compilation_.options;
+  if (options.partition_fn || options.partitioner != "min_cut") return std::nullopt;
+  Narrowing narrow{.in_both_phases = number_ > 1};
+  if (options.memory_budget < 1 || options.memory_budget_bytes) return narrow;
+  narrow.fuses = fuses();
+  return narrow.fuses && !is_interpreted(options) ? std::optional(narrow) : std::nullopt;
+}
+
+std::function<bool(const Graph&, const Node&)> Derivative::fuses() const {
+  const Options& options = compilation_.options;
+  if (own_compiler(options, Stage::Backward)) return {};
+  return [backend = find_backend(options.backend)](const Graph& graph, const Node& node) {
+    return backend->fuses(graph, node);
+  };
 }
 
 void Derivative::split(Joint joint, std::exception_ptr error) {
@@ -190,14 +209,12 @@ void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
                            .must_save = std::move(must_save),
                            .memory_budget_bytes = options.memory_budget_bytes,
                            .given_back = below_ ? std::vector<Value>() : given_back(joint),
-                           .cost_model = options.cost_model};
-  if (!own_compiler(options, Stage::Backward))
-    context.fuses = [backend = find_backend(options.backend)](const Graph& graph, const Node& node) {
-      return backend->fuses(graph, node);
-    };
+                           .cost_model = options.cost_model,
+                           .fuses = fuses()};
   const Partitioner partitioner =
       options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
   record_.halves = partitioner(joint, context);
+  if (below_ && narrowing()) record_.halves.forward = without_detours(std::move(record_.halves.forward));
   verify(record_.halves, joint, context, partitioner.name.empty() ? "partition_fn" : partitioner.name);
   record_.halves.forward =
       run_passes(std::move(record_.halves.forward), wanted_passes(compilation_.options, Stage::Forward));

@@ -11,6 +11,7 @@
 #include "compile/leftovers.h"
 #include "compile/part_backward.h"
 #include "partition/extract.h"
+#include "partition/narrow.h"
 
 namespace tandem {
 
@@ -94,6 +95,10 @@ class Derivative {
 
  private:
   Joint with_passes(Joint joint) const;
+  /// Which narrow forms its joint graphs have, where the partitioner can choose them.
+  std::optional<Narrowing> narrowing() const;
+  /// Backend::fuses of whoever compiles the backward.
+  std::function<bool(const Graph&, const Node&)> fuses() const;
   Kept kept(size_t part) const;
   /// Primals of the first order that the program returns too.
   std::vector<Value> given_back(const Joint& joint) const;

@@ -10,6 +10,7 @@
 #include "partition/cost_model.h"
 #include "partition/cut.h"
 #include "partition/giving_up.h"
+#include "partition/narrow.h"
 #include "partition/schedule.h"
 
 namespace tandem {
@@ -28,6 +29,8 @@ class MinCut {
         as_they_are_(primals_read_by_backward(joint_, context)),
         can_(joint_, as_they_are_),
         blocks_(joint_, context, can_),
+        is_for_backward_(read_by_backward_alone(joint_)),
+        has_forms_(std::count(is_for_backward_.begin(), is_for_backward_.end(), true) > 0),
         kept_(keep_what_is_fastest()) {}
 
   Partition run() {
@@ -53,7 +56,8 @@ class MinCut {
   bool takes_no_time(const Block& block) const {
     return std::all_of(block.makers.begin(), block.makers.end(), [&](int32_t n) {
       const Node& node = joint_.graph.nodes()[size_t(n)];
-      return facts(node.op).view || (context_.fuses && context_.fuses(joint_.graph, node));
+      return facts(node.op).view || is_for_backward_[size_t(n)] ||
+             (context_.fuses && context_.fuses(joint_.graph, node));
     });
   }
 
@@ -67,7 +71,9 @@ class MinCut {
   }
 
   Partition split(const std::vector<bool>& kept) const {
-    return scheduled(split_at(joint_, context_, blocks_.values_in(kept), as_they_are_));
+    Partition halves = split_at(joint_, context_, blocks_.values_in(kept), as_they_are_);
+    if (has_forms_) halves.backward = without_detours(std::move(halves.backward));
+    return scheduled(std::move(halves));
   }
 
   /// Numbers of steps, from none to all, about equally many bytes apart.
@@ -117,6 +123,8 @@ class MinCut {
   const std::vector<bool> as_they_are_;
   const Recomputation can_;
   const Blocks blocks_;
+  const std::vector<bool> is_for_backward_;  ///< nodes that run once whichever half runs them
+  const bool has_forms_;                     ///< there may be narrow ones among these
   const std::vector<bool> kept_;
 };
 
