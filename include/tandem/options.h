@@ -39,7 +39,7 @@ struct Options {
   double memory_budget = 1.0;
   /// a limit on what is kept between forward and backward, for partitioners that look at it
   std::optional<int64_t> memory_budget_bytes = {};
-  /// what partitioners take nodes to cost; empty: what was measured on this machine, once a budget asks for it
+  /// what partitioners take nodes to cost; empty: what was measured on this machine, where a budget asks
   CostModel cost_model = {};
   /// libtorch: eager's random numbers | counter: functions of a seed that is drawn once a call, which can be
   /// computed again | empty: what the backend prefers.

@@ -1,4 +1,4 @@
-// Linked into every test program: what a machine measures must not change what is kept. Tests of the measuring
+// Linked into every test program: what a machine measures must not change what is kept. Tests of measuring
 // say so.
 #include <cstdlib>
 
