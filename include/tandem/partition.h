@@ -49,6 +49,11 @@ struct PartitionContext {
   /// Primals that the function returns as well, themselves or as views: the caller may write what he gets.
   std::vector<Value> given_back = {};
   CostModel cost_model = {};  ///< Options::cost_model, or the machine's own; empty: the built-in one
+  /// What the forward makes in memory that the program marked with tandem::must_save: it is never computed
+  /// again.
+  std::vector<Value> marked_must_save = {};
+  /// And with tandem::prefer_recompute: computing it again takes no time.
+  std::vector<Value> marked_prefer_recompute = {};
   /// Whether the backend computes a node in loops together with its neighbours, so that computing it again
   /// takes no longer than reading it; empty: it does so with none.
   std::function<bool(const Graph&, const Node&)> fuses = {};
@@ -57,13 +62,15 @@ struct PartitionContext {
 /// Splits a joint graph.
 using Partitioner = Named<Partition(const Joint&, const PartitionContext&)>;
 
-/// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved.
+/// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved,
+/// unless fewer bytes are where what the program marked is computed again.
 Partition partition_default(const Joint& joint, const PartitionContext& context = {});
 
 /// At a budget of 1 as few bytes are saved as can be without computing anything again but what the backend
-/// fuses. Below, values are given up in the order of bytes for seconds, a smaller budget those of a larger
-/// one and more: until the predicted peak of a step has come down from that of budget 1 as far towards the
-/// least that is found as the budget asks for, or until as few bytes are saved as the context allows.
+/// fuses, and what the program marked. Below, values are given up in the order of bytes for seconds, a
+/// smaller budget those of a larger one and more: until the predicted peak of a step has come down from that
+/// of budget 1 as far towards the least that is found as the budget asks for, or until as few bytes are saved
+/// as the context allows.
 Partition partition_min_cut(const Joint& joint, const PartitionContext& context = {});
 
 /// The highest number of bytes that are alive at once in a step, above those that were before: forward, then

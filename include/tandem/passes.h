@@ -24,9 +24,13 @@ using Pass = Named<Graph(Graph)>;
 /// Drops nodes that nothing reads, unless they write an input or have side effects.
 Graph eliminate_dead_code(Graph graph);
 
+/// What becomes of nodes in the backward that compute what the forward has computed: where a program asks for
+/// that, by a checkpoint inside of another, it may ask twice, rather than keep it in between.
+enum class Reruns : uint8_t { Merged, Apart };
+
 /// Merges nodes of one phase that compute the same from the same values; random nodes, nodes that write and
 /// values that leave the graph as outputs stay apart.
-Graph eliminate_common_subexpressions(Graph graph);
+Graph eliminate_common_subexpressions(Graph graph, Reruns reruns = Reruns::Merged);
 
 /// Computes small nodes that depend on constants alone now; the results become constants of the graph.
 Graph fold_constants(Graph graph);

@@ -14,6 +14,7 @@
 #include <tandem/error.h>
 #include <tandem/export.h>
 #include <tandem/graph.h>
+#include <tandem/memory.h>
 #include <tandem/module.h>
 #include <tandem/named.h>
 #include <tandem/ops.h>

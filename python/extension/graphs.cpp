@@ -125,7 +125,12 @@ void bind_compiling(py::module_& m) {
       .def_readonly("memory_budget", &PartitionContext::memory_budget)
       .def_readonly("memory_budget_bytes", &PartitionContext::memory_budget_bytes)
       .def_readonly("must_save", &PartitionContext::must_save,
-                    "Values of the forward that are saved whether or not this backward reads them.");
+                    "Values of the forward that are saved whether or not this backward reads them.")
+      .def_readonly("given_back", &PartitionContext::given_back, "Primals that the function returns too.")
+      .def_readonly("marked_must_save", &PartitionContext::marked_must_save,
+                    "What is made in memory that the program marked: it is never computed again.")
+      .def_readonly("marked_prefer_recompute", &PartitionContext::marked_prefer_recompute,
+                    "The same of memory that is rather computed again than kept.");
   m.def("partition_default", &partition_default, "joint"_a, "context"_a = PartitionContext(),
         "Each node runs in the phase in which it was recorded.");
   m.def("partition_min_cut", &partition_min_cut, "joint"_a, "context"_a = PartitionContext(),
@@ -185,6 +190,23 @@ Partitioner partitioner_from(py::object function) {
             return py::cast<Partition>((*shared)(py::cast(joint), py::cast(context)));
           },
           name, version};
+}
+
+CostModel cost_model_from(py::object function) {
+  std::string name = attribute(function, "name"), version = attribute(function, "version");
+  auto shared = share(std::move(function));
+  return {
+      [shared](const Graph& graph, const Node& node) {
+        py::gil_scoped_acquire gil;
+        // A copy for each of its nodes would take longer than all else.
+        const py::object lent = py::cast(graph, py::return_value_policy::reference);
+        const auto seconds = py::cast<double>((*shared)(lent, py::cast(node)));
+        if (lent.ref_count() > 1)
+          throw Error(
+              "a cost model written in Python keeps the graph that it was lent; copy from it what is needed");
+        return seconds;
+      },
+      name, version};
 }
 
 void bind_graphs(py::module_& module) {

@@ -12,5 +12,7 @@ void bind_graphs(pybind11::module_& module);
 Compiler compiler_from(pybind11::object function);
 /// A Python function of a Joint that returns a Partition.
 Partitioner partitioner_from(pybind11::object function);
+/// A Python function of a Graph and a Node that returns seconds.
+CostModel cost_model_from(pybind11::object function);
 
 }  // namespace tandem::python

@@ -5,6 +5,7 @@
 
 #include "callable.h"
 #include "errors.h"
+#include <tandem/memory.h>
 #include <tandem/passes.h>
 
 #include "graphs.h"
@@ -74,6 +75,7 @@ void bind_options(py::module_& m) {
            [](Options& o, py::object f) { o.inference_compiler = compiler_from(std::move(f)); })
       .def("set_partition_fn",
            [](Options& o, py::object f) { o.partition_fn = partitioner_from(std::move(f)); })
+      .def("set_cost_model", [](Options& o, py::object f) { o.cost_model = cost_model_from(std::move(f)); })
       .def("decompose_nothing", [](Options& o) { o.decompositions.emplace(); })
       .def("decompose_by_default", [](Options& o) { o.decompositions = default_decompositions(); });
 }
@@ -120,5 +122,7 @@ PYBIND11_MODULE(_C, m) {
       "refuse_once", [](const std::string& reason) { refuse<KeepsState>(reason); },
       "The same, and it may be traced again at its next call.");
   bind_numbers(m);
+  m.def("mark_must_save", [](const at::Tensor& x) { must_save(x); }, py::arg("x"));
+  m.def("mark_prefer_recompute", [](const at::Tensor& x) { prefer_recompute(x); }, py::arg("x"));
   m.def("is_tracing", [] { return Tracer::current() != nullptr; });
 }

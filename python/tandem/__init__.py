@@ -32,6 +32,7 @@ from ._C import (  # noqa: E402
     reset,
 )
 from ._compile import CompiledFunction, compile, explain  # noqa: E402
+from ._memory import checkpoint, must_save, prefer_recompute  # noqa: E402
 from ._module import CompiledModule  # noqa: E402
 
 __all__ = [
@@ -53,10 +54,13 @@ __all__ = [
     "Value",
     "__version__",
     "backends",
+    "checkpoint",
     "compile",
     "counters",
     "explain",
+    "must_save",
     "partition_default",
     "partition_min_cut",
+    "prefer_recompute",
     "reset",
 ]

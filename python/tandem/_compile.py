@@ -26,7 +26,7 @@ _PLAIN = (
     "max_signatures",
     "static_arguments",
 )
-_FUNCTIONS = ("fw_compiler", "bw_compiler", "inference_compiler", "partition_fn")
+_FUNCTIONS = ("fw_compiler", "bw_compiler", "inference_compiler", "partition_fn", "cost_model")
 
 
 class CompiledFunction:
@@ -131,6 +131,7 @@ def compile(
     ]
     | None = None,
     partition_fn: Callable[[_C.Joint, _C.PartitionContext], _C.Partition] | None = None,
+    cost_model: Callable[[_C.Graph, _C.Node], float] | None = None,
     decompositions: Any = None,
     cache: bool | _C.CacheOptions = True,
 ) -> Any:
@@ -147,6 +148,9 @@ def compile(
 
     Random numbers are eager's where `random` is "libtorch"; where it is "counter" they are functions of a
     seed that is drawn once a call, and can be computed again. Empty is what the backend prefers.
+    `partition_fn` splits the joint graph in place of `partitioner`, and `cost_model` says how many seconds a
+    node takes; a function with attributes `name` and `version` is part of the cache's key, without them
+    nothing is cached.
     `static_arguments` are positions among the tensors of a call that stay where they are; backends are told.
     """
     options: dict[str, Any] = {
@@ -168,6 +172,7 @@ def compile(
         "bw_compiler": bw_compiler,
         "inference_compiler": inference_compiler,
         "partition_fn": partition_fn,
+        "cost_model": cost_model,
         "decompositions": decompositions,
         "cache": cache,
     }

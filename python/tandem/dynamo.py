@@ -9,8 +9,12 @@ from torch.utils.checkpoint import checkpoint
 
 from . import _C
 from ._compile import make_options
+from ._memory import must_save, prefer_recompute
 
 _WRITING_OPERATORS = {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.setitem}
+
+for _mark in (must_save, prefer_recompute):
+    torch.compiler.allow_in_graph(_mark)
 
 
 def backend(

@@ -12,7 +12,7 @@
 namespace tandem::cache {
 
 /// Of frames; remote keys have it in them, so that builds which cannot read each other do not meet.
-inline constexpr uint32_t format_version = 2;
+inline constexpr uint32_t format_version = 3;
 
 /// An entry says how a function is called and names its parts; an artifact is one part, named after the
 /// SHA-256 of its bytes.

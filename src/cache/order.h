@@ -28,7 +28,8 @@ struct OrderRecord {
   Partition halves;     ///< without a backward that is empty and nothing is saved
   size_t returned = 0;  ///< results of the forward that are not saved values
   BackwardVariant expected;
-  bool has_expected = true;  ///< false: the halves are there for what they save
+  std::vector<size_t> marked;  ///< places of what is saved since the program marked it must_save, in order
+  bool has_expected = true;    ///< false: the halves are there for what they save
 
   // How the forward of a higher order is called; empty for the first.
   BackwardVariant variant;  ///< of the order below

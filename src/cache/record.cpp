@@ -42,6 +42,7 @@ class EntryWriter {
     const std::string backward = encode_graph(order.halves.backward);
     writer_.text(backward);
     writer_.list(order.halves.saved, [&](Value v) { writer_.number(uint64_t(v.id)); });
+    sizes(order.marked);
     artifact(order.artifact);
     writer_.number(order.returned);
     variant(order.expected);
@@ -149,6 +150,7 @@ class EntryReader {
       order.halves.saved.push_back(
           Value{int32_t(reader_.number_below(order.halves.forward.value_count(), "value"))});
     });
+    order.marked = positions_below(order.halves.saved.size(), "saved value");
     order.artifact = artifact();
     order.returned = reader_.number();
     order.expected = variant();

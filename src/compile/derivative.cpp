@@ -82,7 +82,7 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked)
   record_.has_expected = next.complete;
   record_.differentiable = std::move(next.sources);
   record_.returned = next.gradients;
-  joint_ = with_passes(std::move(next.joint));
+  joint_ = with_passes(std::move(next.joint), &marks_);
   const bool is_last = record_.differentiable.empty();
   auto extract_and_partition = [&](const std::vector<Value>& must_save) {
     Extracted extracted = extract_next_order(joint_, below.kept(part_of(below.parts_, asked)), next.tangents,
@@ -105,10 +105,14 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked)
   forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
 }
 
-Joint Derivative::with_passes(Joint joint) const {
+Joint Derivative::with_passes(Joint joint, Marks* marks) const {
   joint.graph = with_wanted_numbers(std::move(joint.graph), compilation_);
-  joint.graph = run_standard_passes(std::move(joint.graph), wanted_decompositions(compilation_.options),
-                                    wanted_passes(compilation_.options, Stage::Joint));
+  joint.graph = run_standard_passes(
+      std::move(joint.graph), wanted_decompositions(compilation_.options),
+      wanted_passes(compilation_.options, Stage::Joint),
+      compilation_.traced.tracer->met_saved_tensor_hooks() ? Reruns::Apart : Reruns::Merged);
+  Marks found = take_marks(joint);
+  if (marks) *marks = std::move(found);
   if (const auto narrow = narrowing()) joint = with_narrow_forms(std::move(joint), *narrow);
   observe(compilation_.toolchain.sight("joint", number_), joint.graph);
   return joint;
@@ -132,7 +136,7 @@ std::function<bool(const Graph&, const Node&)> Derivative::fuses() const {
 }
 
 void Derivative::split(Joint joint, std::exception_ptr error) {
-  joint_ = with_passes(std::move(joint));
+  joint_ = with_passes(std::move(joint), &marks_);
   error_ = std::move(error);
   record_.returned = joint_.forward_outputs;
   const bool has_backward = !order().sources.empty() && !order().leaves.empty() && !error_;
@@ -210,12 +214,15 @@ void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
                            .memory_budget_bytes = options.memory_budget_bytes,
                            .given_back = below_ ? std::vector<Value>() : given_back(joint),
                            .cost_model = options.cost_model,
+                           .marked_must_save = made_in_memory_of(joint.graph, marks_.must_save),
+                           .marked_prefer_recompute = made_in_memory_of(joint.graph, marks_.prefer_recompute),
                            .fuses = fuses()};
   const Partitioner partitioner =
       options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
   record_.halves = partitioner(joint, context);
   if (below_ && narrowing()) record_.halves.forward = without_detours(std::move(record_.halves.forward));
   verify(record_.halves, joint, context, partitioner.name.empty() ? "partition_fn" : partitioner.name);
+  record_.marked = places_made_with(context.marked_must_save, record_.halves);
   record_.halves.forward =
       run_passes(std::move(record_.halves.forward), wanted_passes(compilation_.options, Stage::Forward));
 }

@@ -11,6 +11,7 @@
 #include "compile/leftovers.h"
 #include "compile/part_backward.h"
 #include "partition/extract.h"
+#include "partition/marks.h"
 #include "partition/narrow.h"
 
 namespace tandem {
@@ -94,7 +95,7 @@ class Derivative {
   }
 
  private:
-  Joint with_passes(Joint joint) const;
+  Joint with_passes(Joint joint, Marks* marks = nullptr) const;
   /// Which narrow forms its joint graphs have, where the partitioner can choose them.
   std::optional<Narrowing> narrowing() const;
   /// Backend::fuses of whoever compiles the backward.
@@ -128,6 +129,7 @@ class Derivative {
   std::vector<std::vector<size_t>> held_;  ///< of each part
   OrderRecord record_;
   std::exception_ptr error_;
+  Marks marks_;
   mutable Joint joint_;  ///< empty while it is packed
   mutable cache::PackedJoint packed_;
   std::optional<Leftovers> leftovers_;  ///< of the first order, where it has a backward

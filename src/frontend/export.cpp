@@ -8,6 +8,7 @@
 #include "aot/joint.h"
 #include "aot/replay.h"
 #include "ops/facts.h"
+#include "partition/marks.h"
 #include "passes/standard.h"
 
 namespace tandem::detail {
@@ -67,9 +68,9 @@ class Exporter {
     try {
       FunctionalGraph functional =
           functionalize({tracer().graph(), traced_.forward_nodes, outputs, {}, gradient_values});
-      exported_.graph =
-          run_passes(run_standard_passes(std::move(functional.graph), {}, registered_passes(Stage::Joint)),
-                     registered_passes(Stage::Inference));
+      Joint whole{run_standard_passes(std::move(functional.graph), {}, registered_passes(Stage::Joint))};
+      take_marks(whole);
+      exported_.graph = run_passes(std::move(whole.graph), registered_passes(Stage::Inference));
     } catch (const RunEagerly& reason) {
       throw UnsupportedError(std::string("export: ") + reason.what());
     }
@@ -193,8 +194,10 @@ Joint export_program_with_tangents(const Program& program, const Tensors& exampl
     const Order order = first_order(traced, plan);
     auto joint = make_joint_graph(traced, plan, order, expected_variant(order));
     if (!joint) throw UnsupportedError("export: the backward reads tensors that it captured");
-    return {run_standard_passes(std::move(joint->joint.graph), {}, registered_passes(Stage::Joint)),
-            joint->joint.primals, joint->joint.forward_outputs};
+    joint->joint.graph =
+        run_standard_passes(std::move(joint->joint.graph), {}, registered_passes(Stage::Joint));
+    take_marks(joint->joint);
+    return std::move(joint->joint);
   } catch (const RunEagerly& reason) {
     throw UnsupportedError(std::string("export: ") + reason.what());
   }

@@ -63,6 +63,14 @@ std::string libraries_text(const Graph& trace, bool has_custom_functions) {
   return text;
 }
 
+/// The same operators have the same history in a checkpoint, and another backward.
+std::string checkpoints_text(const Tracer& tracer) {
+  std::string text;
+  for (const auto& [first, end] : tracer.checkpoints())
+    text += "from " + std::to_string(first) + " to " + std::to_string(end) + '\n';
+  return text;
+}
+
 /// The first that is not empty.
 std::string first_of(std::initializer_list<std::string> reasons) {
   for (const std::string& reason : reasons)
@@ -80,11 +88,10 @@ Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& o
   const auto devices = devices_of(trace);
 
   Fingerprint made;
-  made.obstacle = first_of({find_obstacle(trace), history.obstacle, first_unnamed(compilers),
-                            first_unnamed(partitioner), first_unnamed(passes), first_unnamed(decompositions),
-                            traced.tracer->met_saved_tensor_hooks()
-                                ? "hooks on saved tensors are set, whose code is unknown"
-                                : ""});
+  made.obstacle = first_of(
+      {find_obstacle(trace), history.obstacle, first_unnamed(compilers), first_unnamed(partitioner),
+       first_unnamed(passes), first_unnamed(decompositions),
+       traced.tracer->met_unknown_hooks() ? "hooks on saved tensors are set, whose code is unknown" : ""});
   auto add = [&](const char* name, std::string text) {
     made.components.push_back(cache::component_of(name, std::move(text)));
   };
@@ -103,6 +110,7 @@ Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& o
   add("machine", machine_text(devices));
   add("libtorch", libtorch_identity());
   add("tandem", tandem_identity());
+  if (!traced.tracer->checkpoints().empty()) add("checkpoints", checkpoints_text(*traced.tracer));
   if (options.record_locations) add("locations", locations_text(trace));
   if (constant_bytes(trace) > most_constant_bytes) return made;
   try {

@@ -127,7 +127,9 @@ class Describer {
     const torch::autograd::AutogradContext& context = function->context(node);
     std::map<std::string, c10::IValue> sorted(context.saved_data.begin(), context.saved_data.end());
     for (const auto& [name, data] : sorted) result_.text += ' ' + in_quotes(name) + '=' + saved(data, type);
-    if (tracer_.met_saved_tensor_hooks()) return;
+    if (tracer_.met_saved_tensor_hooks())
+      return obstruct("the custom autograd function " + type.name +
+                      " is called where hooks on saved tensors are set, as in a checkpoint");
     try {
       for (const at::Tensor& tensor : context.get_saved_variables())
         result_.text += ' ' + saved(tensor, type);

@@ -55,6 +55,19 @@ void Blocks::add_values(const Joint& joint, const PartitionContext& context) {
   }
   for (Value v : context.must_save)
     if (block_of_[size_t(v.id)] >= 0) blocks_[size_t(block_of_[size_t(v.id)])].is_kept_anyway = true;
+  prefer(context.marked_prefer_recompute);
+}
+
+/// With all else that the nodes make which would run again.
+void Blocks::prefer(const std::vector<Value>& marked) {
+  for (Value v : marked) {
+    const int32_t block = block_of_[size_t(v.id)];
+    if (block < 0) continue;
+    for (int32_t maker : blocks_[size_t(block)].makers)
+      for_each_result(graph_.nodes()[size_t(maker)], [&](Value made) {
+        if (block_of_[size_t(made.id)] >= 0) blocks_[size_t(block_of_[size_t(made.id)])].is_preferred = true;
+      });
+  }
 }
 
 void Blocks::add_reads(const Joint& joint) {

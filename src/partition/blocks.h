@@ -13,6 +13,7 @@ struct Block {
   bool is_repeatable = false;   ///< the backward can make all of it again
   bool may_save = false;        ///< it can be kept, out of the caller's reach
   bool is_kept_anyway = false;  ///< the context asks for it
+  bool is_preferred = false;    ///< the program wants it computed again
   bool is_needed = false;       ///< the backward's own nodes read it, and nobody else keeps it
 };
 
@@ -29,6 +30,7 @@ class Blocks {
 
  private:
   void add_values(const Joint& joint, const PartitionContext& context);
+  void prefer(const std::vector<Value>& marked);
   void add_reads(const Joint& joint);
 
   const Graph& graph_;

@@ -31,10 +31,19 @@ std::vector<Value> saved_values(const Joint& joint, const Graph& backward,
   return saved;
 }
 
+/// Where nothing is fused, what is marked is all that may be computed again.
+Partition smallest_where_marked(const Joint& joint, PartitionContext context) {
+  context.memory_budget = 1;
+  context.memory_budget_bytes.reset();
+  context.fuses = {};
+  return partition_min_cut(joint, context);
+}
+
 }  // namespace
 
 Partition partition_default(const Joint& joint, const PartitionContext& context) {
   refuse_if_forward_needs_backward(joint);
+  if (!context.marked_prefer_recompute.empty()) return smallest_where_marked(joint, context);
   const std::vector<Value> primals = first(joint.graph.inputs(), joint.primals),
                            tangents = rest(joint.graph.inputs(), joint.primals);
   const std::vector<Value> outputs = first(joint.graph.outputs(), joint.forward_outputs),

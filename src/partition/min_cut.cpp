@@ -27,7 +27,7 @@ class MinCut {
       : joint_(with_generator_states(joint)),
         context_(context),
         as_they_are_(primals_read_by_backward(joint_, context)),
-        can_(joint_, as_they_are_),
+        can_(joint_, as_they_are_, context.marked_must_save),
         blocks_(joint_, context, can_),
         is_for_backward_(read_by_backward_alone(joint_)),
         has_forms_(std::count(is_for_backward_.begin(), is_for_backward_.end(), true) > 0),
@@ -46,7 +46,7 @@ class MinCut {
     std::vector<bool> kept(blocks_.size()), may_repeat(blocks_.size());
     bool is_trivial = true;
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      may_repeat[b] = blocks_[b].is_repeatable && takes_no_time(blocks_[b]);
+      may_repeat[b] = blocks_[b].is_repeatable && (blocks_[b].is_preferred || takes_no_time(blocks_[b]));
       kept[b] = blocks_[b].is_needed;
       is_trivial = is_trivial && !(kept[b] && may_repeat[b]);
     }

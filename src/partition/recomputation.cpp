@@ -59,7 +59,8 @@ std::vector<bool> primals_read_by_backward(const Joint& joint, const PartitionCo
   return found;
 }
 
-Recomputation::Recomputation(const Joint& joint, std::vector<bool> as_they_are)
+Recomputation::Recomputation(const Joint& joint, std::vector<bool> as_they_are,
+                             const std::vector<Value>& never)
     : graph_(joint.graph),
       as_they_are_(std::move(as_they_are)),
       maker_(makers(joint.graph)),
@@ -78,6 +79,8 @@ Recomputation::Recomputation(const Joint& joint, std::vector<bool> as_they_are)
   for (const auto& [constant, data] : graph_.constants()) is_constant_[size_t(constant.id)] = true;
   for (const Node& node : graph_.nodes())
     for (const auto& [before, after] : node.writes) written_[size_t(before.id)] = true;
+  for (Value v : never)
+    if (const int32_t storage = graph_.meta(v).storage; storage >= 0) never_.insert(storage);
   for (size_t n = 0; n < graph_.nodes().size(); ++n) repeatable_[n] = is_repeatable(n);
 }
 
@@ -113,6 +116,7 @@ bool Recomputation::is_repeatable(size_t n) const {
   if (op.view && op.counts_from_storage)
     for_each_argument(node,
                       [&](Value v) { may_run = may_run && !primals_.contains(graph_.meta(v).storage); });
+  for_each_result(node, [&](Value v) { may_run = may_run && !never_.contains(graph_.meta(v).storage); });
   // What unset memory holds is another thing each time, unless it is written first.
   if (op.unset) for_each_result(node, [&](Value v) { may_run = may_run && written_[size_t(v.id)]; });
   return may_run;

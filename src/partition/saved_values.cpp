@@ -1,5 +1,6 @@
 #include "partition/saved_values.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "graph/draws.h"
@@ -27,12 +28,12 @@ class Describer {
   }
 
   /// `reads` counts how often the backward reads it.
-  SavedValue describe(Value v, int32_t reads) {
+  SavedValue describe(Value v, int32_t reads, bool is_marked) {
     const int32_t maker = maker_[size_t(v.id)], storage = forward_.meta(v).storage;
     const bool adds_bytes = storage < 0 || counted_.insert(storage).second;
     SavedValue found{.name = forward_.name(v),
                      .bytes = adds_bytes ? forward_.meta(v).storage_bytes() : 0,
-                     .why = reason(v, adds_bytes, reads)};
+                     .why = reason(v, adds_bytes, reads, is_marked)};
     if (maker != no_node) {
       const Node& node = forward_.nodes()[size_t(maker)];
       found.op = full_name(node.op);
@@ -42,11 +43,12 @@ class Describer {
   }
 
  private:
-  std::string reason(Value v, bool adds_bytes, int32_t reads) const {
+  std::string reason(Value v, bool adds_bytes, int32_t reads, bool is_marked) const {
     const int32_t storage = forward_.meta(v).storage, maker = maker_[size_t(v.id)];
     if (inputs_.contains(storage)) return "an input, or in the memory of one";
     if (outputs_.contains(storage)) return "an output, or in the memory of one";
     if (!adds_bytes) return "in memory that is kept already";
+    if (is_marked) return "marked must_save";
     if (reads == 0) return "derivatives of higher order read it";
     if (maker == no_node) return "a constant";
     const Node& node = forward_.nodes()[size_t(maker)];
@@ -68,13 +70,14 @@ class Describer {
 
 }  // namespace
 
-std::vector<SavedValue> describe_saved(const Partition& halves, size_t returned,
-                                       const CostModel& cost_model) {
+std::vector<SavedValue> describe_saved(const Partition& halves, size_t returned, const CostModel& cost_model,
+                                       const std::vector<size_t>& marked) {
   Describer describer(halves, returned, cost_model);
   const std::vector<int32_t> reads = read_counts(halves.backward);
   std::vector<SavedValue> found;
   for (size_t i = 0; i < halves.saved.size(); ++i)
-    found.push_back(describer.describe(halves.saved[i], reads[size_t(halves.backward.inputs()[i].id)]));
+    found.push_back(describer.describe(halves.saved[i], reads[size_t(halves.backward.inputs()[i].id)],
+                                       std::binary_search(marked.begin(), marked.end(), i)));
   return found;
 }
 

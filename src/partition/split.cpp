@@ -23,7 +23,7 @@ class Splitter {
            std::vector<bool> as_they_are)
       : joint_(joint),
         graph_(joint.graph),
-        can_(joint, std::move(as_they_are)),
+        can_(joint, std::move(as_they_are), context.marked_must_save),
         chosen_(chosen),
         of_forward_(graph_.value_count()),
         is_primal_(graph_.value_count()),

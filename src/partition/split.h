@@ -22,8 +22,9 @@ std::vector<bool> primals_read_by_backward(const Joint& joint, const PartitionCo
 class Recomputation {
  public:
   /// Looks at a joint graph that has its generator states. Nodes that run again read the primals that
-  /// `as_they_are` names where they are, and copies of others.
-  explicit Recomputation(const Joint& joint, std::vector<bool> as_they_are = {});
+  /// `as_they_are` names where they are, and copies of others. The memory of `never` is not made again.
+  explicit Recomputation(const Joint& joint, std::vector<bool> as_they_are = {},
+                         const std::vector<Value>& never = {});
 
   /// Whether the backward can run the node that makes this value of the forward, and gets the same.
   bool may_recompute(Value value) const {
@@ -56,6 +57,7 @@ class Recomputation {
   std::vector<bool> is_constant_, is_primal_, written_, repeatable_;
   /// storages: that the caller knows, of primals, of several of them
   std::unordered_set<int32_t> seen_, primals_, shared_;
+  std::unordered_set<int32_t> never_;
 };
 
 /// The halves where the backward takes what it reads of the forward from `chosen`, by the ids of values, and

@@ -5,21 +5,58 @@
 
 #include <tandem/passes.h>
 
+#include <numeric>
 #include <unordered_set>
 
 namespace tandem {
 namespace {
 
-/// A text that two nodes share only if they compute the same; nothing for one with a constant that has no
-/// text.
-std::optional<std::string> key_of(const Node& node) {
-  std::string key;
-  bool spelled = true;
-  spell(key, 'p', int64_t(node.phase));
-  auto refuse = [&](std::string&, const c10::IValue&) { spelled = false; };
-  spell_call(key, node, [](Value v) { return v.id; }, refuse);
-  return spelled ? std::optional(std::move(key)) : std::nullopt;
+std::vector<Value> results_of(const Node& node) {
+  std::vector<Value> values;
+  for_each_result(node, [&](Value v) { values.push_back(v); });
+  return values;
 }
+
+/// A text that two nodes share only if they compute the same of values with the same numbers; nothing for one
+/// with a constant that has no text.
+std::optional<std::string> text_of(const Node& node, const auto& number) {
+  std::string text;
+  bool spelled = true;
+  auto refuse = [&](std::string&, const c10::IValue&) { spelled = false; };
+  spell_call(text, node, number, refuse);
+  return spelled ? std::optional(std::move(text)) : std::nullopt;
+}
+
+/// The same of two nodes of one phase.
+std::optional<std::string> key_of(const Node& node) {
+  std::optional<std::string> text = text_of(node, [](Value v) { return v.id; });
+  if (text) spell(*text, 'p', int64_t(node.phase));
+  return text;
+}
+
+/// Tells which nodes of the backward compute what the forward has computed too.
+class RerunFinder {
+ public:
+  explicit RerunFinder(const Graph& graph) : number_(graph.value_count()) {
+    std::iota(number_.begin(), number_.end(), 0);
+  }
+
+  /// Asked of every node in turn.
+  bool include(const Node& node) {
+    std::optional<std::string> text = text_of(node, [&](Value v) { return v ? number_[size_t(v.id)] : -1; });
+    if (!text) return false;
+    if (node.phase == Phase::Forward) return of_forward_.emplace(std::move(*text), results_of(node)), false;
+    const auto found = of_forward_.find(*text);
+    if (found == of_forward_.end()) return false;
+    const std::vector<Value> results = results_of(node);
+    for (size_t i = 0; i < results.size(); ++i) number_[size_t(results[i].id)] = found->second[i].id;
+    return true;
+  }
+
+ private:
+  std::vector<int32_t> number_;  ///< of what the backward makes again that of the forward's
+  std::unordered_map<std::string, std::vector<Value>> of_forward_;
+};
 
 /// Tells which nodes may stand in for an equal one. Merging two values that leave the graph would make
 /// outputs share memory that were apart.
@@ -55,12 +92,6 @@ class Mergeable {
   std::unordered_set<int32_t> storages_;
 };
 
-std::vector<Value> results_of(const Node& node) {
-  std::vector<Value> values;
-  for_each_result(node, [&](Value v) { values.push_back(v); });
-  return values;
-}
-
 /// Views of a value that went name the memory of the one that stands in for it.
 class MergedStorages {
  public:
@@ -90,7 +121,9 @@ class MergedStorages {
 
 }  // namespace
 
-Graph eliminate_common_subexpressions(Graph graph) {
+Graph eliminate_common_subexpressions(Graph graph, Reruns reruns) {
+  std::optional<RerunFinder> apart;
+  if (reruns == Reruns::Apart) apart.emplace(graph);
   const Mergeable mergeable(graph);
   std::vector<Value> replaced(graph.value_count());
   for (size_t i = 0; i < replaced.size(); ++i) replaced[i] = Value{int32_t(i)};
@@ -99,6 +132,7 @@ Graph eliminate_common_subexpressions(Graph graph) {
 
   std::erase_if(graph.nodes(), [&](Node& node) {
     map_arguments(node, [&](Value v) { return replaced[v.id]; });
+    if (apart && apart->include(node)) return false;
     if (!mergeable(node)) return false;
     std::optional<std::string> key = key_of(node);
     if (!key) return false;

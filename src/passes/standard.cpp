@@ -53,13 +53,13 @@ Graph run_passes(Graph graph, const std::vector<Pass>& passes) {
   return graph;
 }
 
-Graph run_standard_passes(Graph graph, const DecompositionTable& table,
-                          const std::vector<Pass>& joint_passes) {
+Graph run_standard_passes(Graph graph, const DecompositionTable& table, const std::vector<Pass>& joint_passes,
+                          Reruns reruns) {
   graph = run_passes(std::move(graph), joint_passes);
   if (!table.empty()) graph = decompose(std::move(graph), table);
   graph = remove_identities(std::move(graph));
   graph = fold_constants(std::move(graph));
-  graph = eliminate_common_subexpressions(std::move(graph));
+  graph = eliminate_common_subexpressions(std::move(graph), reruns);
   return eliminate_dead_code(std::move(graph));
 }
 

@@ -15,7 +15,7 @@ Graph run_passes(Graph graph, const std::vector<Pass>& passes);
 
 /// Those in `joint_passes`, then decompositions, identities, constants, common subexpressions, dead code;
 /// linear in the size of the graph.
-Graph run_standard_passes(Graph graph, const DecompositionTable& table,
-                          const std::vector<Pass>& joint_passes);
+Graph run_standard_passes(Graph graph, const DecompositionTable& table, const std::vector<Pass>& joint_passes,
+                          Reruns reruns = Reruns::Merged);
 
 }  // namespace tandem

@@ -254,7 +254,7 @@ Explanation Entry::explain() {
     const OrderRecord& first = first_->record();
     e.predicted_peak_bytes = predicted_peak_bytes(first.halves);
     e.saved = describe_saved(first.halves, first.returned,
-                             cost_model_of({.cost_model = compilation_.options.cost_model}));
+                             cost_model_of({.cost_model = compilation_.options.cost_model}), first.marked);
   }
   e.nodes_recorded = nodes_recorded_;
   e.trace_seconds = compilation_.times.trace;

@@ -1,6 +1,5 @@
 #include "trace/branching.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <torch/csrc/autograd/generated/Functions.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -8,6 +7,7 @@
 
 #include "base/history.h"
 #include "trace/failure.h"
+#include "trace/saved_hooks.h"
 #include "trace/tracer.h"
 #include "trace/way.h"
 
@@ -127,7 +127,7 @@ struct Branching : GradNode {
       : GradNode(node->sequence_nr(), edge_list(node->next_edges())),
         node_(std::move(node)),
         formula_(formula),
-        has_own_code_(!at::SavedTensorDefaultHooks::get_tls_state().stack.empty()) {}
+        has_own_code_(saved_hooks_are_set()) {}
 
   variable_list apply(variable_list&& gradients) override {
     if (has_own_code_) return (*node_)(std::move(gradients));

@@ -1,11 +1,10 @@
 // Calls that draw random numbers: from the live generator, or from a state that the program has read and put
 // back.
-#include <ATen/SavedTensorHooks.h>
-
 #include "ops/generator_state.h"
 #include "trace/location.h"
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
+#include "trace/saved_hooks.h"
 #include "trace/seed_watch.h"
 
 namespace tandem {
@@ -30,7 +29,7 @@ bool RecordedCall::has_own_generator() const {
 /// checkpointing puts them back.
 void RecordedCall::find_state() {
   const bool of_cpu = device_.is_cpu() && !has_own_generator();
-  if (!of_cpu && !at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
+  if (!of_cpu && saved_hooks_are_set())
     throw RunEagerly(full_name(op_) + " draws random numbers under hooks on saved tensors" + called_at());
   if (!tracer_.seeds_) return;
   const std::optional<uint64_t> label = tracer_.seeds_->label();

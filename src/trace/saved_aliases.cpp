@@ -1,6 +1,5 @@
 #include "trace/saved_aliases.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <ATen/SequenceNumber.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -11,6 +10,7 @@
 
 #include "base/autograd.h"
 #include "trace/failure.h"
+#include "trace/saved_hooks.h"
 #include "trace/tracer.h"
 
 namespace tandem {
@@ -88,10 +88,10 @@ class AliasingEngine final : public Engine {
 
   std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
     Tracer* tracer = Tracer::current();
-    if (!tracer || !tracer->runs_program()) return inner_.get_default_saved_variable_hooks();
-    tracer->note_saving(youngest_node());
-    if (!at::SavedTensorDefaultHooks::get_tls_state().stack.empty())
-      return inner_.get_default_saved_variable_hooks();
+    const bool is_program = tracer && tracer->runs_program();
+    if (is_program) tracer->note_saving(youngest_node());
+    if (auto set = make_saved_hooks()) return set;
+    if (!is_program || python_saved_hooks_are_set()) return inner_.get_default_saved_variable_hooks();
     return std::make_unique<SavedAlias>();
   }
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,

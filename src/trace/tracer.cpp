@@ -1,6 +1,5 @@
 #include "trace/tracer.h"
 
-#include <ATen/SavedTensorHooks.h>
 #include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
@@ -18,6 +17,7 @@
 #include "trace/other_threads.h"
 #include "trace/refuse.h"
 #include "trace/saved_aliases.h"
+#include "trace/saved_hooks.h"
 #include "trace/seed_watch.h"
 
 namespace tandem {
@@ -205,8 +205,8 @@ void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
   for (const at::Tensor& tensor : made) just_made_.emplace_back(FakePtr::reclaim_copy(as_fake(tensor)));
   autograd_clock_.push_back(at::sequence_number::peek());
   modes_.push_back({c10::GradMode::is_enabled(), grads});
-  met_saved_tensor_hooks_ =
-      met_saved_tensor_hooks_ || !at::SavedTensorDefaultHooks::get_tls_state().stack.empty();
+  met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || saved_hooks_are_set();
+  met_unknown_hooks_ = met_unknown_hooks_ || python_saved_hooks_are_set();
 }
 
 void Tracer::note_known() {

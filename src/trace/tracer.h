@@ -162,6 +162,12 @@ class Tracer {
   /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would
   /// run.
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
+  /// Whether some of them were others than those of checkpoints.
+  bool met_unknown_hooks() const { return met_unknown_hooks_; }
+  /// The program's nodes from `first` on are those of a checkpoint that has ended.
+  void note_checkpoint(size_t first) { checkpoints_.push_back({first, graph_.nodes().size()}); }
+  /// Between which nodes each checkpoint of the program lies.
+  const std::vector<std::pair<size_t, size_t>>& checkpoints() const { return checkpoints_; }
   /// Asked before each draw of random numbers whether a generator was set by the program.
   void ask_for_seeds(SeedWatch* seeds) { seeds_ = seeds; }
   DrawLog& draws() { return draws_; }
@@ -237,6 +243,8 @@ class Tracer {
   DrawLog draws_;
   std::function<std::shared_ptr<void>()> around_backwards_;
   bool met_saved_tensor_hooks_ = false;
+  bool met_unknown_hooks_ = false;
+  std::vector<std::pair<size_t, size_t>> checkpoints_;
   bool met_own_code_ = false;
   bool met_inner_gradient_ = false;
   bool met_view_functions_ = false;

@@ -159,6 +159,16 @@ Tensors halves_a_gradient(const Tensors& in) {
   return {y.sin() * in[0] + y, y.exp()};
 }
 
+/// The same in a checkpoint that is called twice.
+Tensors halves_a_gradient_again(const Tensors& in) {
+  at::Tensor y = in[0] * 2;
+  auto body = [](const at::Tensor& inside) {
+    inside.register_hook([](at::Tensor gradient) { return gradient / 2; });
+    return inside.exp().sin() * inside;
+  };
+  return {checkpoint(body, y) * in[0] + y.cos(), in[0].exp()};
+}
+
 const bool gradients_versions = give_versions<StashesItsOutput>();
 const bool gradients_rows = add_rows({
     {"E1",
@@ -184,10 +194,8 @@ const bool gradients_rows = add_rows({
        {leaves({{3}}, {true}), non_leaves({{3}}, {true})},
        {.compiled = false, .write_outputs = false}}}},
     {"E15",
-     {{halves_a_gradient, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {}, false}},
-     {},
-     "",
-     "libtorch has no checkpointed regions in C++; the hook is held"},
+     {{halves_a_gradient, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {}, false},
+      {halves_a_gradient_again, {leaves({{3}}, {true}), non_leaves({{3}}, {true})}, {}, false}}},
     {.id = "E16", .waits_for = "graph hooks"},
 });
 

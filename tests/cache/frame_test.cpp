@@ -97,7 +97,7 @@ TEST(Frame, SaysWhyItRefuses) {
   expect_contains(complaint(sealed.substr(0, sealed.size() - 1)), "was cut short");
   expect_contains(complaint(sealed + "x"), "has bytes after its end");
   expect_contains(complaint(with<uint32_t>(sealed, kVersionAt, 7)),
-                  "has format version 7, and this build of Tandem reads version 2");
+                  "has format version 7, and this build of Tandem reads version 3");
   expect_contains(complaint(with<char>(sealed, kNameAt + kFrameName.size() + 10, '\x55')),
                   "does not match its checksum");
   expect_contains(complaint(seal(Kind::Artifact, kFrameName, text(1000), "")), "is no entry");

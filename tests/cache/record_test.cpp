@@ -27,6 +27,7 @@ void expect_kept(const StoredOrder& order, const StoredOrder& read) {
   expect_equal(order.halves.backward, read.halves.backward);
   EXPECT_EQ(order.halves.saved, read.halves.saved);
   EXPECT_EQ(order.artifact, read.artifact);
+  EXPECT_EQ(order.marked, read.marked);
   EXPECT_EQ(order.returned, read.returned);
   EXPECT_EQ(order.expected, read.expected);
   EXPECT_EQ(order.has_expected, read.has_expected);
@@ -259,6 +260,7 @@ TEST(Record, refuses_positions_outside_of_what_they_point_into) {
   };
   const Case cases[] = {
       {"no value", [](StoredOrder& o) { o.halves.saved[0].id = 1000; }},
+      {"no saved value 3", [](StoredOrder& o) { o.marked = {3}; }},
       {"returns 2 and saves", [](StoredOrder& o) { o.returned = 2; }},
       {"returns 18446744073709551615 and saves", [](StoredOrder& o) { o.returned = size_t(-1); }},
       {"saves a value that is not there",

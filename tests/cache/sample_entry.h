@@ -100,6 +100,7 @@ inline cache::StoredOrder sample_order() {
   cache::StoredOrder order;
   order.joint = cache::pack(joint);
   order.halves = partition_default(joint);
+  order.marked = {1};
   order.artifact = std::string(63, '0') + "f";
   order.returned = 1;
   order.expected = {{joint.graph.meta(joint.graph.inputs()[2])}, {true, true}};
