@@ -56,13 +56,13 @@ Tensors all_ways(const Callable& f, std::vector<std::vector<int64_t>> sizes) {
   return joined(found, grad(outputs, leaves));
 }
 
-struct Program {
+struct OutputsProgram {
   const char* name;
   Callable function;
 };
 
-const std::vector<Program>& programs() {
-  static const std::vector<Program> all = {
+const std::vector<OutputsProgram>& programs() {
+  static const std::vector<OutputsProgram> all = {
       {"logits and loss",
        [](const Tensors& in) {
          at::Tensor y = in[0].mm(in[1]).tanh();
@@ -126,14 +126,14 @@ const std::vector<Program>& programs() {
 }
 
 TEST(BetweenOutputs, GradientsAreEagers) {
-  for (const Program& program : programs()) {
+  for (const OutputsProgram& program : programs()) {
     SCOPED_TRACE(program.name);
     expect_alike(program.function, [](const Callable& f) { return all_ways(f, {{3, 3}, {3, 3}}); });
   }
 }
 
 TEST(BetweenOutputs, HooksSeeWhatEagersSee) {
-  for (const Program& program : programs()) {
+  for (const OutputsProgram& program : programs()) {
     SCOPED_TRACE(program.name);
     expect_alike(program.function, [](const Callable& f) {
       at::Tensor a = leaf({3, 3}), b = leaf({3, 3});
@@ -154,7 +154,7 @@ TEST(BetweenOutputs, HooksSeeWhatEagersSee) {
 }
 
 TEST(BetweenOutputs, HigherOrdersAreEagers) {
-  for (const Program& program : programs()) {
+  for (const OutputsProgram& program : programs()) {
     SCOPED_TRACE(program.name);
     const Compiled fast(program.function, {.must_compile = true});
     auto ask = [](const Callable& f) {

@@ -32,7 +32,7 @@ std::string outcome(const Callable& function, const Asked& asked, bool requires_
   return out.str();
 }
 
-struct Program {
+struct WrittenProgram {
   const char* name;
   bool requires_grad;  ///< the first input
   Tensors (*function)(const Tensors&);
@@ -56,7 +56,7 @@ Tensors twice_over(const Tensors& in) {
   return {s, s * in[1], s.cos().exp() * in[1], in[1] * in[0]};
 }
 
-const Program programs[] = {
+const WrittenProgram written_programs[] = {
     {"an input is read itself and computed from",
      false,
      of_input,
@@ -77,7 +77,7 @@ const Program programs[] = {
 
 TEST(WrittenBetween, IsRefusedWhereEagerRefusesAndOnlyThere) {
   for (const char* partitioner : {"min_cut", "default", "recompute_all", "save_all"})
-    for (const Program& program : programs)
+    for (const WrittenProgram& program : written_programs)
       for (const Asked& asked : program.asked) {
         const Compiled fast(program.function, {.partitioner = partitioner});
         const Callable compiled = [&](const Tensors& in) { return fast(in); };
