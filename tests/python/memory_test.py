@@ -1,9 +1,11 @@
 """What a program says about what it keeps: checkpoints, marks, partitioners and cost models."""
 
+import os
 import tempfile
 import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest import mock
 
 import tandem
 import torch
@@ -162,7 +164,8 @@ class CostModels(Memory):
 
             return model
 
-        with tempfile.TemporaryDirectory() as folder:
+        cache_on = mock.patch.dict(os.environ, {"TANDEM_CACHE": "on"})
+        with cache_on, tempfile.TemporaryDirectory() as folder:
             cache = tandem.CacheOptions(directory=folder)
             for name in ("aten::sin", "aten::cos"):
                 model = dear(name)
