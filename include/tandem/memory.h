@@ -59,9 +59,8 @@ auto checkpoint(Fn fn, const Tensors& inputs) {
 /// it is kept, inside of a checkpoint too.
 at::Tensor must_save(at::Tensor x);
 
-/// `x` itself. In a compiled function the memory of `x` is rather computed again than kept, where that gives
-/// the same and the caller does not have it: the default partitioner keeps what it is made of instead, and
-/// `min_cut` takes the time that it costs for nothing.
+/// `x` itself. In a compiled function computing the memory of `x` again counts as nothing: it is done where
+/// fewer bytes are kept for it.
 at::Tensor prefer_recompute(at::Tensor x);
 
 }  // namespace tandem
