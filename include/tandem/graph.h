@@ -133,6 +133,8 @@ class Graph {
 
   // Building. Values are numbered in the order they are made.
   Value add_value(TensorMeta meta);
+  /// Room for so many values, for whoever knows how many there will be.
+  void reserve_values(size_t count) { metas_.reserve(count); }
   Value add_input(TensorMeta meta, std::string name = {});
   void add_input(Value value) { inputs_.push_back(value); }
   Value add_constant(TensorMeta meta, at::Tensor data);

@@ -12,15 +12,18 @@
 namespace tandem {
 
 std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& tensors) {
-  std::vector<torch::autograd::Node*> found;
-  std::unordered_set<torch::autograd::Node*> seen;
+  return numbered_nodes_behind(tensors).nodes;
+}
+
+NumberedNodes numbered_nodes_behind(const std::vector<at::Tensor>& tensors) {
+  NumberedNodes found;
   auto visit = [&](torch::autograd::Node* node) {
-    if (node && seen.insert(node).second) found.push_back(node);
+    if (node && found.numbers.emplace(node, found.nodes.size()).second) found.nodes.push_back(node);
   };
   for (const at::Tensor& tensor : tensors)
     if (tensor.defined()) visit(tensor.grad_fn().get());
-  for (size_t next = 0; next < found.size(); ++next)
-    for (const auto& edge : found[next]->next_edges()) visit(edge.function.get());
+  for (size_t next = 0; next < found.nodes.size(); ++next)
+    for (const auto& edge : found.nodes[next]->next_edges()) visit(edge.function.get());
   return found;
 }
 

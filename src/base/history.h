@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/flat_hash_map.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <vector>
@@ -11,6 +12,13 @@ namespace tandem {
 /// Every node that a backward of these tensors could reach, each once; they live as long as the tensors'
 /// graph does.
 std::vector<torch::autograd::Node*> nodes_behind(const std::vector<at::Tensor>& tensors);
+
+/// The same, and the place of each.
+struct NumberedNodes {
+  std::vector<torch::autograd::Node*> nodes;
+  ska::flat_hash_map<const torch::autograd::Node*, size_t> numbers;
+};
+NumberedNodes numbered_nodes_behind(const std::vector<at::Tensor>& tensors);
 
 /// The same in the order in which autograd goes through them: each node before those that it leads to, and of
 /// those that could come next the one that was made last.

@@ -2,13 +2,14 @@
 
 #include <ATen/Version.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -31,31 +32,56 @@ constexpr std::string_view instruction_sets[] = {"sse",  "ssse",    "avx",  "fma
                                                  "amx",  "popcnt",  "abm",  "movbe",  "aes",  "pclmul",
                                                  "vaes", "vpclmul", "gfni", "sha_ni", "adx"};
 
-std::string instruction_sets_among(const std::string& flags) {
-  std::vector<std::string> found;
-  std::istringstream words(flags);
-  for (std::string word; words >> word;)
+/// Takes what comes before the next `end` off the front.
+std::string_view take_until(char end, std::string_view& text) {
+  const std::string_view taken = text.substr(0, text.find(end));
+  text.remove_prefix(std::min(text.size(), taken.size() + 1));
+  return taken;
+}
+
+std::string instruction_sets_among(std::string_view flags) {
+  std::vector<std::string_view> found;
+  while (!flags.empty()) {
+    const std::string_view word = take_until(' ', flags);
     if (std::any_of(std::begin(instruction_sets), std::end(instruction_sets),
                     [&](std::string_view set) { return word.starts_with(set); }))
       found.push_back(word);
+  }
   std::sort(found.begin(), found.end());
   std::string joined;
-  for (const std::string& word : found) joined += ' ' + word;
+  for (std::string_view word : found) (joined += ' ') += word;
   return joined;
 }
 
-std::string read_cpu() {
-  std::ifstream processors("/proc/cpuinfo");
+/// What the kernel says of the first processor, which speaks for all. It is asked for in small pieces, since
+/// it takes its time for each processor.
+std::string first_processor() {
   std::string text;
-  // The first processor speaks for all.
-  for (std::string line; std::getline(processors, line) && !line.empty();) {
-    const size_t colon = std::min(line.find(':'), line.size());
-    const std::string name = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1),
-                      value = line.substr(std::min(colon + 1, line.size()));
+  const int file = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char piece[1024];
+  while (text.find("\n\n") == text.npos) {
+    const ssize_t size = read(file, piece, sizeof piece);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) break;
+    text.append(piece, size_t(size));
+  }
+  close(file);
+  return text.substr(0, text.find("\n\n"));
+}
+
+std::string read_cpu() {
+  const std::string processor = first_processor();
+  std::string text;
+  for (std::string_view lines = processor; !lines.empty();) {
+    std::string_view value = take_until('\n', lines);
+    std::string_view name = take_until(':', value);
+    name = name.substr(0, name.find_last_not_of(" \t") + 1);
+    auto add = [&](std::string_view as, std::string_view what) { ((((text += as) += ':') += what) += '\n'); };
     if (std::find(std::begin(model_lines), std::end(model_lines), name) != std::end(model_lines))
-      text += name + ':' + value + '\n';
-    if (name == "Features") text += "features:" + value + '\n';
-    if (name == "flags") text += "features:" + instruction_sets_among(value) + '\n';
+      add(name, value);
+    if (name == "Features") add("features", value);
+    if (name == "flags") add("features", instruction_sets_among(value));
   }
   return text;
 }

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr size_t least_meta = 7, least_node = 8, least_constant = 10;  ///< bytes of the shortest
+constexpr size_t least_meta = 2, least_node = 8, least_constant = 10;  ///< bytes of the shortest
 
 class GraphWriter {
  public:
@@ -19,7 +19,7 @@ class GraphWriter {
 
   std::string write() {
     writer_.number(graph_.value_count());
-    for (size_t id = 0; id < graph_.value_count(); ++id) write_meta(writer_, graph_.meta(Value{int32_t(id)}));
+    for (size_t id = 0; id < graph_.value_count(); ++id) meta(graph_.meta(Value{int32_t(id)}));
     write_names();
     writer_.list(graph_.inputs(), [&](Value v) { value(v); });
     writer_.list(graph_.constants(), [&](const auto& constant) {
@@ -44,6 +44,13 @@ class GraphWriter {
       writer_.number(entry.first);
       writer_.text(entry.second);
     });
+  }
+
+  /// That nothing is known takes two bytes, so that those who read need room in proportion to the bytes.
+  void meta(const TensorMeta& meta) {
+    const bool known = meta != TensorMeta();
+    writer_.byte(known);
+    known ? write_meta(writer_, meta) : writer_.byte(0);
   }
 
   void value(Value v) { writer_.number(uint64_t(v.id + 1)); }
@@ -94,7 +101,9 @@ class GraphReader {
   explicit GraphReader(std::string_view bytes) : reader_(bytes) {}
 
   Graph read() {
-    reader_.list(least_meta, [&] { graph_.add_value(read_meta(reader_)); });
+    const size_t count = reader_.count(least_meta);
+    graph_.reserve_values(count);
+    for (size_t i = 0; i < count; ++i) graph_.add_value(reader_.flag() ? read_meta(reader_) : no_meta());
     read_names();
     graph_.set_inputs(values());
     reader_.list(least_constant, [&] {
@@ -120,6 +129,11 @@ class GraphReader {
       next = id + 1;
       graph_.set_name(Value{int32_t(id)}, std::string(reader_.text()));
     });
+  }
+
+  TensorMeta no_meta() {
+    reader_.byte_below(1, "property of nothing");
+    return {};
   }
 
   Value value() { return Value{int32_t(reader_.number_below(graph_.value_count() + 1, "value")) - 1}; }

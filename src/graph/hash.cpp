@@ -3,6 +3,8 @@
 #include <tandem/error.h>
 #include <tandem/graph.h>
 
+#include <c10/util/flat_hash_map.h>
+
 #include <bit>
 
 #include "base/sha256.h"
@@ -16,10 +18,15 @@ namespace {
 
 class Encoder {
  public:
-  explicit Encoder(const Graph& graph) : graph_(graph), numbers_(graph.value_count(), -1) {}
+  explicit Encoder(const Graph& graph)
+      : graph_(graph),
+        numbers_(graph.value_count(), -1),
+        storages_(size_t(std::max(graph.fresh_storage(), 0)), -1) {
+    writer_.reserve(graph.nodes().size() * bytes_of_a_node);
+  }
 
   std::string encode() {
-    text("tandem graph 3");
+    text("tandem graph 4");
     list(graph_.inputs(), [&](Value v) { value(v); });
     list(graph_.constants(), [&](const auto& constant) {
       value(constant.first);
@@ -80,7 +87,9 @@ class Encoder {
 
   int64_t storage_number(int32_t storage) {
     if (storage < 0) return -1;
-    return storages_.emplace(storage, int64_t(storages_.size())).first->second;
+    int32_t& number = storages_.at(size_t(storage));
+    if (number < 0) number = next_storage_++;
+    return number;
   }
 
   void tensor(const at::Tensor& tensor) {
@@ -146,9 +155,17 @@ class Encoder {
     constant(std::get<c10::IValue>(operand));
   }
 
-  void node(const Node& node) {
+  /// By number; the first time its name follows.
+  void operator_of(const Node& node) {
+    const auto [known, first] = operators_.emplace(&node.op.schema(), int64_t(operators_.size()));
+    integer(known->second);
+    if (!first) return;
     text(node.op.operator_name().name);
     text(node.op.operator_name().overload_name);
+  }
+
+  void node(const Node& node) {
+    operator_of(node);
     byte(node.phase);
     list(node.arguments, [&](const Operand& o) { operand(o); });
     list(node.results, [&](const Operand& o) { operand(o); });
@@ -160,13 +177,17 @@ class Encoder {
     value(node.next_state);
   }
 
+  static constexpr size_t bytes_of_a_node = 128;  ///< a guess on the high side
+
   const Graph& graph_;
   ByteWriter writer_;
   std::vector<int32_t> numbers_;
   int32_t next_value_ = 0;
   c10::Device device_ = c10::kCPU;  ///< of the meta before, which the next one mostly shares
   std::string device_text_;
-  std::unordered_map<int32_t, int64_t> storages_;
+  ska::flat_hash_map<const c10::FunctionSchema*, int64_t> operators_;  ///< each has one of its own
+  std::vector<int32_t> storages_;
+  int32_t next_storage_ = 0;
 };
 
 }  // namespace

@@ -1,15 +1,18 @@
 #include "graph/in_place_adds.h"
 
 #include "graph/geometry.h"
-#include "graph/uses.h"
 
 namespace tandem {
 namespace {
 
 /// Storages that the caller can see: those of inputs and constants.
-std::unordered_set<int32_t> foreign_storages(const Graph& graph) {
-  std::unordered_set<int32_t> storages = storages_of_inputs(graph);
-  storages.merge(storages_of_constants(graph));
+std::vector<bool> foreign_storages(const Graph& graph) {
+  std::vector<bool> storages(size_t(graph.fresh_storage()));
+  auto note = [&](Value v) {
+    if (const int32_t storage = graph.meta(v).storage; storage >= 0) storages[size_t(storage)] = true;
+  };
+  for (Value v : graph.inputs()) note(v);
+  for (const auto& [value, data] : graph.constants()) note(value);
   return storages;
 }
 
@@ -25,7 +28,7 @@ InPlaceAdds::InPlaceAdds(const Graph& graph, const std::vector<int32_t>& last_re
     : targets_(graph.nodes().size(), -1) {
   static const c10::OperatorHandle add =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor");
-  const std::unordered_set<int32_t> foreign = foreign_storages(graph);
+  const std::vector<bool> foreign = foreign_storages(graph);
   for (size_t i = 0; i < targets_.size(); ++i) {
     const Node& node = graph.nodes()[i];
     if (node.op != add) continue;
@@ -35,7 +38,7 @@ InPlaceAdds::InPlaceAdds(const Graph& graph, const std::vector<int32_t>& last_re
     if (!left || !right || !alpha || !*left || !*right || !*result || *left == *right) continue;
     auto may_take = [&](Value v) {
       const TensorMeta& meta = graph.meta(v);
-      return last_read[v.id] == int32_t(i) && meta.storage >= 0 && !foreign.contains(meta.storage) &&
+      return last_read[v.id] == int32_t(i) && meta.storage >= 0 && !foreign[size_t(meta.storage)] &&
              holds_result(meta, graph.meta(*result));
     };
     if (may_take(*left))

@@ -55,4 +55,21 @@ Graph without_unread_constants(Graph graph) {
   return graph;
 }
 
+Graph without_unused_metas(Graph graph) {
+  std::vector<bool> used(graph.value_count());
+  auto note = [&](Value v) {
+    if (v) used[size_t(v.id)] = true;
+  };
+  for (Value v : graph.inputs()) note(v);
+  for (const auto& [value, data] : graph.constants()) note(value);
+  for (const Node& node : graph.nodes()) {
+    for_each_argument(node, note);
+    for_each_result(node, note);
+  }
+  for (Value v : graph.outputs()) note(v);
+  for (size_t id = 0; id < used.size(); ++id)
+    if (!used[id]) graph.meta(Value{int32_t(id)}) = {};
+  return graph;
+}
+
 }  // namespace tandem

@@ -25,4 +25,7 @@ std::unordered_set<int32_t> storages_of_constants(const Graph& graph);
 /// Without the constants that nothing reads.
 Graph without_unread_constants(Graph graph);
 
+/// Values that nothing in the graph names keep their ids, and nothing else is known of them.
+Graph without_unused_metas(Graph graph);
+
 }  // namespace tandem

@@ -176,9 +176,23 @@ std::string scalar_word(const at::Scalar& scalar) {
 }
 
 std::string dims_word(at::IntArrayRef dims) {
-  std::string text = "[";
-  for (int64_t d : dims) text += (text.size() > 1 ? ", " : "") + std::to_string(d);
-  return text + ']';
+  std::string text;
+  append_dims(text, dims);
+  return text;
+}
+
+void append_dims(std::string& to, at::IntArrayRef dims) {
+  to += '[';
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) to += ", ";
+    append_number(to, dims[i]);
+  }
+  to += ']';
+}
+
+void append_number(std::string& to, int64_t number) {
+  char digits[20];
+  to.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
 Dims dense_strides(at::IntArrayRef sizes) {

@@ -35,6 +35,9 @@ std::optional<at::Scalar> number_in(const c10::IValue& constant);
 std::string scalar_word(const at::Scalar& scalar);
 /// `[2, 3]`.
 std::string dims_word(at::IntArrayRef dims);
+/// The same and a number's digits at the end of a text, for texts that are made at every call.
+void append_dims(std::string& to, at::IntArrayRef dims);
+void append_number(std::string& to, int64_t number);
 /// Shortest digits that read back to the same bits; always distinguishable from an integer.
 std::string double_word(double value);
 /// In double quotes; quotes, backslashes and bytes that do not print are escaped.

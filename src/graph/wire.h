@@ -11,6 +11,7 @@ namespace tandem {
 
 class ByteWriter {
  public:
+  void reserve(size_t bytes) { bytes_.reserve(bytes); }
   void byte(uint8_t value) { bytes_ += char(value); }
   /// Seven bits a byte, the low ones first; small numbers are short.
   void number(uint64_t value);
@@ -70,6 +71,8 @@ class ByteReader {
   void list(size_t least_bytes, Read&& read) {
     for (size_t left = count(least_bytes); left > 0; --left) read();
   }
+  /// All that was not read yet.
+  std::string_view rest() { return raw(bytes_.size() - at_); }
   void expect_end() const;
 
   [[noreturn]] void refuse(const std::string& what) const;

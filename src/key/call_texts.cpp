@@ -8,20 +8,22 @@
 namespace tandem {
 namespace {
 
-std::string text(Value value) { return value ? '%' + std::to_string(value.id) : "none"; }
+void append(std::string& to, Value value) { value ? append_number(to += '%', value.id) : void(to += "none"); }
 
-std::string geometry(const TensorMeta& meta) {
-  return dtype_word(meta.dtype) + dims_word(meta.sizes) + " strides " + dims_word(meta.strides) + " offset " +
-         std::to_string(meta.offset) + " storage " + std::to_string(meta.storage) + ' ' + meta.device.str();
+void append_geometry(std::string& to, const TensorMeta& meta) {
+  to += dtype_word(meta.dtype);
+  append_dims(to, meta.sizes);
+  append_dims(to += " strides ", meta.strides);
+  append_number(to += " offset ", meta.offset);
+  append_number(to += " storage ", meta.storage);
+  (to += ' ') += meta.device.str();
 }
 
 /// Flags that are set, by name.
 using Flags = std::initializer_list<std::pair<const char*, bool>>;
-std::string words(Flags flags) {
-  std::string out;
+void append_words(std::string& to, Flags flags) {
   for (const auto& [word, set] : flags)
-    if (set) (out += ", ") += word;
-  return out;
+    if (set) (to += ", ") += word;
 }
 
 /// A call on nothing but constants, printed as part of a graph that has no values.
@@ -31,55 +33,60 @@ std::string text(const ViewStep& step) {
          std::to_string(base_argument) + " result " + std::to_string(result);
 }
 
-std::string text(const std::vector<ViewStep>& steps) {
-  std::string out;
-  for (const ViewStep& step : steps) out += "\n  by " + text(step);
-  return out;
+void append(std::string& to, const std::vector<ViewStep>& steps) {
+  for (const ViewStep& step : steps) to += "\n  by " + text(step);
 }
 
-template <class Number>
-std::string text(const char* what, const std::optional<Number>& number) {
-  return number ? std::string(", ") + what + ' ' + std::to_string(*number) : "";
+void append(std::string& to, const char* what, const std::optional<size_t>& number) {
+  if (number) append_number(((to += ", ") += what) += ' ', int64_t(*number));
 }
 
 // A field that is added to a role does not compile until it is placed here.
-std::string text(const InputRole& role) {
+void append(std::string& to, const InputRole& role) {
   const auto& [value, name, captured, stays, requires_grad, data_written, metadata_written, write_kept,
                write_recorded, starts_requiring_grad, retains_grad, metadata_steps, versions, view_of,
                returned] = role;
-  return "input " + text(value) + ", versions " + std::to_string(versions) +
-         words({{"captured", captured},
-                {"stays", stays},
-                {"requires grad", requires_grad},
-                {"data written", data_written},
-                {"metadata written", metadata_written},
-                {"write kept", write_kept},
-                {"write recorded", write_recorded},
-                {"starts requiring grad", starts_requiring_grad},
-                {"retains grad", retains_grad}}) +
-         text("view of input", view_of) + ", returned as " + std::to_string(returned) + text(metadata_steps) +
-         '\n';
+  append(to += "input ", value);
+  append_number(to += ", versions ", int64_t(versions));
+  append_words(to, {{"captured", captured},
+                    {"stays", stays},
+                    {"requires grad", requires_grad},
+                    {"data written", data_written},
+                    {"metadata written", metadata_written},
+                    {"write kept", write_kept},
+                    {"write recorded", write_recorded},
+                    {"starts requiring grad", starts_requiring_grad},
+                    {"retains grad", retains_grad}});
+  append(to, "view of input", view_of);
+  append_number(to += ", returned as ", int64_t(returned));
+  append(to, metadata_steps);
+  to += '\n';
 }
 
-std::string text(const OutputRole& role) {
+void append(std::string& to, const OutputRole& role) {
   static constexpr const char* sources[] = {"fresh", "input", "view of input", "view of output", "none"};
   const auto& [value, source, base, steps, same_as, requires_grad, retains_grad, tracked, differentiable] =
       role;
-  return "output " + text(value) + ", " + sources[size_t(source)] + ' ' + std::to_string(base) +
-         words({{"requires grad", requires_grad},
-                {"retains grad", retains_grad},
-                {"tracked", tracked},
-                {"differentiable", differentiable}}) +
-         text("same as output", same_as) + text(steps) + '\n';
+  append(to += "output ", value);
+  append_number(((to += ", ") += sources[size_t(source)]) += ' ', int64_t(base));
+  append_words(to, {{"requires grad", requires_grad},
+                    {"retains grad", retains_grad},
+                    {"tracked", tracked},
+                    {"differentiable", differentiable}});
+  append(to, "same as output", same_as);
+  append(to, steps);
+  to += '\n';
 }
 
 }  // namespace
 
 std::string trace_text(const Graph& trace) {
   std::string out;
-  for (const auto& [value, data] : trace.constants())
-    out += "constant " + text(value) + ": " + geometry(trace.meta(value)) + " = " +
-           (data.defined() ? "sha256 " + sha256(element_bytes(data)) : "none") + '\n';
+  for (const auto& [value, data] : trace.constants()) {
+    append(out += "constant ", value);
+    append_geometry(out += ": ", trace.meta(value));
+    out += " = " + (data.defined() ? "sha256 " + sha256(element_bytes(data)) : "none") + '\n';
+  }
   for (const Node& node : trace.nodes()) {
     std::string line = to_string(trace, node);
     if (!node.location.empty()) line.resize(line.size() - (" @ " + in_quotes(node.location)).size());
@@ -100,20 +107,22 @@ std::string inputs_text(const Traced& traced) {
   const auto& inputs = traced.tracer->inputs();
   for (const TracedInput& input : inputs) {
     const bool requires_grad = input.required_grad;
-    out += text(input.value) + ": " + geometry(trace.meta(input.value)) +
-           words({{"captured", input.captured},
-                  {"requires grad", requires_grad},
-                  {"leaf", requires_grad && input.real.is_leaf()},
-                  {"inference", input.real.is_inference()},
-                  {"conj", trace.meta(input.value).conj},
-                  {"neg", trace.meta(input.value).neg}}) +
-           '\n';
+    append(out, input.value);
+    append_geometry(out += ": ", trace.meta(input.value));
+    append_words(out, {{"captured", input.captured},
+                       {"requires grad", requires_grad},
+                       {"leaf", requires_grad && input.real.is_leaf()},
+                       {"inference", input.real.is_inference()},
+                       {"conj", trace.meta(input.value).conj},
+                       {"neg", trace.meta(input.value).neg}});
+    out += '\n';
   }
   for (size_t a = 0; a < traced.arguments.size(); ++a) {
     size_t i = 0;
     while (i < inputs.size() && !inputs[i].visible.is_same(traced.arguments[a])) ++i;
-    out += "argument " + std::to_string(a) + " is " + (i < inputs.size() ? text(inputs[i].value) : "none") +
-           '\n';
+    append_number(out += "argument ", int64_t(a));
+    append(out += " is ", i < inputs.size() ? inputs[i].value : Value{});
+    out += '\n';
   }
   return out;
 }
@@ -121,10 +130,10 @@ std::string inputs_text(const Traced& traced) {
 std::string contract_text(const Plan& plan) {
   const auto& [inputs, outputs, tangents] = plan.contract;
   std::string out;
-  for (const InputRole& role : inputs) out += text(role);
-  for (const OutputRole& role : outputs) out += text(role);
+  for (const InputRole& role : inputs) append(out, role);
+  for (const OutputRole& role : outputs) append(out, role);
   out += "tangents";
-  for (Value tangent : tangents) out += ' ' + text(tangent);
+  for (Value tangent : tangents) append(out += ' ', tangent);
   return out + "\nreturned " + std::to_string(plan.returned.size()) + '\n';
 }
 

@@ -47,19 +47,18 @@ class Describer {
 
   HistoryText run() {
     collect_ends();
-    const auto nodes = nodes_behind(ends_);
-    numbers_.reserve(nodes.size());
-    for (auto* node : nodes) numbers_.emplace(node, numbers_.size());
+    history_ = numbered_nodes_behind(ends_);
     for (size_t i = 0; i < tracer_.inputs().size(); ++i) ending_.emplace(tracer_.inputs()[i].end.get(), i);
-    for (size_t i = 0; i < ends_.size(); ++i) result_.text += labels_[i] + ": " + end(ends_[i]) + '\n';
-    for (auto* node : nodes) describe(*node);
+    result_.text.reserve((ends_.size() + history_.nodes.size()) * bytes_of_a_line);
+    for (size_t i = 0; i < ends_.size(); ++i) describe_end(labels_[i], ends_[i]);
+    for (size_t number = 0; number < history_.nodes.size(); ++number) describe(number);
     return std::move(result_);
   }
 
  private:
   void collect_ends() {
     auto add = [this](const char* what, size_t index, const at::Tensor& tensor) {
-      labels_.push_back(what + (' ' + std::to_string(index)));
+      labels_.emplace_back(what, index);
       ends_.push_back(tensor);
     };
     for (size_t i = 0; i < traced_.outputs.size(); ++i) add("output", i, traced_.outputs[i]);
@@ -68,36 +67,53 @@ class Describer {
     for (size_t i = 0; i < traced_.members.size(); ++i) add("member", i, traced_.members[i].fake);
   }
 
-  std::string end(const at::Tensor& tensor) const {
-    if (!tensor.defined() || !tensor.requires_grad()) return "no gradient";
-    if (const auto& node = tensor.grad_fn()) return place(*node, tensor.output_nr());
-    return "leaf " + value(tensor);
-  }
-
-  std::string place(const torch::autograd::Node& node, uint32_t input) const {
-    return '#' + std::to_string(numbers_.at(&node)) + '.' + std::to_string(input);
-  }
-
-  void describe(torch::autograd::Node& node) {
-    const NodeType& type = type_of(node);
+  void describe_end(const std::pair<const char*, size_t>& label, const at::Tensor& tensor) {
     std::string& text = result_.text;
-    ((text += '#') += std::to_string(numbers_.at(&node))) += ' ';
-    text += type.name;
-    if (!type.accumulates) (text += " at ") += std::to_string(tracer_.recorded_before(node.sequence_nr()));
+    append_number((text += label.first) += ' ', int64_t(label.second));
+    text += ": ";
+    if (!tensor.defined() || !tensor.requires_grad())
+      text += "no gradient";
+    else if (const auto& node = tensor.grad_fn())
+      append_place(*node, tensor.output_nr());
+    else
+      (text += "leaf ") += value(tensor);
+    text += '\n';
+  }
+
+  void append_place(const torch::autograd::Node& node, uint32_t input) {
+    append_number(result_.text += '#', int64_t(history_.numbers.at(&node)));
+    append_number(result_.text += '.', input);
+  }
+
+  void describe(size_t number) {
+    torch::autograd::Node& node = *history_.nodes[number];
+    const NodeType& type = known_type_of(node);
+    std::string& text = result_.text;
+    append_number(text += '#', int64_t(number));
+    (text += ' ') += type.name;
+    if (!type.accumulates)
+      append_number(text += " at ", int64_t(tracer_.recorded_before(node.sequence_nr())));
     text += " (";
     for (const auto& edge : node.next_edges()) {
       if (text.back() != '(') text += ", ";
-      text += edge.function ? place(*edge.function, edge.input_nr) : "none";
+      edge.function ? append_place(*edge.function, edge.input_nr) : void(text += "none");
     }
     text += ')';
     if (type.accumulates)
       text += " of " + value(static_cast<AccumulateGrad&>(node).variable);
     else if (auto input = ending_.find(&node); input != ending_.end())
-      text += " of input " + std::to_string(input->second);
+      append_number(text += " of input ", int64_t(input->second));
     describe_contents(node, type);
     text += '\n';
     if (has_hooks(node))
       obstruct("it registers a hook on a tensor (behind " + type.name + "), whose code is unknown");
+  }
+
+  /// While the history lives, so do the types of its nodes: their addresses tell them apart.
+  const NodeType& known_type_of(const torch::autograd::Node& node) {
+    const NodeType*& known = types_[&typeid(node)];
+    if (!known) known = &type_of(node);
+    return *known;
   }
 
   /// What a node holds besides its edges and what the trace says about the operator that made it.
@@ -185,10 +201,13 @@ class Describer {
   const Tracer& tracer_;
   const Traced& traced_;
   const Plan& plan_;
-  std::vector<std::string> labels_;
+  static constexpr size_t bytes_of_a_line = 48;  ///< a guess
+
+  std::vector<std::pair<const char*, size_t>> labels_;
   Tensors ends_;
-  std::unordered_map<const torch::autograd::Node*, size_t> numbers_;
-  std::unordered_map<const torch::autograd::Node*, size_t> ending_;  ///< the first input that ends there
+  NumberedNodes history_;
+  ska::flat_hash_map<const torch::autograd::Node*, size_t> ending_;  ///< the first input that ends there
+  ska::flat_hash_map<const std::type_info*, const NodeType*> types_;
   HistoryText result_;
 };
 

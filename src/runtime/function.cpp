@@ -7,6 +7,7 @@
 #include "backends/registry.h"
 #include "base/counters.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "runtime/entries.h"
 #include "runtime/novelty.h"
 #include "runtime/wrappers.h"
@@ -38,6 +39,9 @@ class Function {
     if (!options_.partition_fn) find_partitioner(options_.partitioner);
     for (const auto& root : options_.watch)
       if (!root) throw Error("Options::watch holds an empty module");
+    // Every key says where it was made; a process finds that out once, and no call needs to wait for it.
+    cpu_identity();
+    libtorch_identity();
   }
 
   Returned call(const Tensors& arguments) {
