@@ -16,7 +16,7 @@ struct Counter {
   std::atomic<uint64_t> value = 0;
 };
 
-std::array<Counter, 23> table{{
+std::array<Counter, 24> table{{
     {"trace"},
     {"joint_trace"},
     {"partition"},
@@ -40,6 +40,7 @@ std::array<Counter, 23> table{{
     {"cache_remote_miss"},
     {"cache_remote_error"},
     {"cache_time_saved_us"},
+    {"cache_backward_us"},
 }};
 
 }  // namespace

@@ -7,12 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <memory>
 #include <type_traits>
-#ifdef TANDEM_HAVE_ZSTD
-#include <zstd.h>
-#endif
 
+#include "cache/compression.h"
 #include "tandem/error.h"
 
 namespace tandem::cache {
@@ -55,54 +52,6 @@ std::string sign(std::string_view bytes, std::string_view key) {
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
-
-#ifdef TANDEM_HAVE_ZSTD
-
-std::string compress(std::string_view payload) {
-  std::string stored(ZSTD_compressBound(payload.size()), 0);
-  const size_t size =
-      ZSTD_compress(stored.data(), stored.size(), payload.data(), payload.size(), ZSTD_CLEVEL_DEFAULT);
-  if (ZSTD_isError(size))
-    throw Error(std::string("zstd could not compress a cache entry: ") + ZSTD_getErrorName(size) + ".");
-  stored.resize(size);
-  return stored;
-}
-
-// In a stream, so that a size that was declared too large costs nothing: the room grows with what really
-// comes out.
-std::string decompress(std::string_view stored, size_t size) {
-  const std::unique_ptr<ZSTD_DStream, size_t (*)(ZSTD_DStream*)> stream(ZSTD_createDStream(),
-                                                                        ZSTD_freeDStream);
-  if (!stream) throw std::bad_alloc();
-  std::string payload(std::min(size, std::max<size_t>(16 * stored.size(), 1 << 16)), 0);
-  ZSTD_inBuffer in{stored.data(), stored.size(), 0};
-  size_t written = 0;
-  for (size_t rest = 1; rest != 0;) {
-    if (written == payload.size()) payload.resize(std::min(size, 2 * written));
-    ZSTD_outBuffer out{payload.data(), payload.size(), written};
-    const size_t read = in.pos;
-    rest = ZSTD_decompressStream(stream.get(), &out, &in);
-    if (ZSTD_isError(rest))
-      throw Refused{std::string("cannot be decompressed (") + ZSTD_getErrorName(rest) + ")"};
-    const bool is_stuck = rest != 0 && out.pos == written && in.pos == read;
-    if (is_stuck) throw Refused{"does not have the size that it declares"};
-    written = out.pos;
-  }
-  if (in.pos != in.size || written != size) throw Refused{"does not have the size that it declares"};
-  return payload;
-}
-
-#else
-
-std::string compress(std::string_view payload) { return std::string(payload); }
-
-std::string decompress(std::string_view, size_t) {
-  throw Refused{
-      "is compressed with zstd, which this build of Tandem was made without; build it where libzstd is "
-      "installed"};
-}
-
-#endif
 
 std::string_view take(std::string_view& rest, uint64_t size) {
   if (size > rest.size()) throw Refused{"was cut short"};
@@ -162,8 +111,13 @@ std::string payload_of(const Frame& frame, size_t largest) {
   if (header.payload_size > largest)
     throw Refused{"declares " + std::to_string(header.payload_size) + " bytes, more than the " +
                   std::to_string(largest) + " allowed"};
-  if (header.encoding == static_cast<uint8_t>(Encoding::Zstd))
-    return decompress(frame.stored, header.payload_size);
+  if (header.encoding == static_cast<uint8_t>(Encoding::Zstd)) {
+    try {
+      return decompress(frame.stored, header.payload_size);
+    } catch (const Error& error) {
+      throw Refused{error.what()};
+    }
+  }
   if (header.payload_size != frame.stored.size()) throw Refused{"does not have the size that it declares"};
   return std::string(frame.stored);
 }
@@ -171,8 +125,9 @@ std::string payload_of(const Frame& frame, size_t largest) {
 }  // namespace
 
 std::string seal(Kind kind, std::string_view name, std::string_view payload, std::string_view signing_key) {
-  const std::string compressed = compress(payload);
-  const bool is_smaller = compressed.size() < payload.size();
+  const std::string compressed = payload.size() < shortest_compressed ? std::string() : compress(payload);
+  // Getting them back takes longer than reading twice as many.
+  const bool is_smaller = !compressed.empty() && compressed.size() <= payload.size() / 2;
   const std::string_view stored = is_smaller ? std::string_view(compressed) : payload;
 
   Header header{};

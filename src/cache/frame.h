@@ -18,8 +18,9 @@ inline constexpr uint32_t format_version = 3;
 /// SHA-256 of its bytes.
 enum class Kind : uint8_t { Entry, Artifact };
 
-/// The payload, compressed, with magic, format version, kind, name and lengths before it; after it an
-/// HMAC-SHA-256 over all of that when there is a key, and a SHA-256 of everything.
+/// The payload, compressed where that makes it half as long, with magic, format version, kind, name and
+/// lengths before it; after it an HMAC-SHA-256 over all of that when there is a key, and a SHA-256 of
+/// everything.
 std::string seal(Kind kind, std::string_view name, std::string_view payload, std::string_view signing_key);
 
 struct Opened {

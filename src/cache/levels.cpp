@@ -8,17 +8,9 @@
 namespace tandem::cache {
 namespace {
 
-void collect(const StoredOrder& order, std::vector<std::string>& names) {
-  auto add = [&](const std::string& name) {
-    if (!name.empty()) names.push_back(name);
-  };
-  add(order.artifact);
-  for (const StoredBackward& backward : order.backwards) add(backward.artifact);
-  for (const StoredOrder& above : order.above) collect(above, names);
-}
-
-/// What an entry in a store turns out to be: itself, or a complaint.
-std::variant<StoredEntry, std::string> read_entry(const Fetched& fetched, const std::string& key) {
+/// What an entry in a store turns out to be: itself, as far as `decode` goes, or a complaint.
+std::variant<StoredEntry, std::string> read_entry(const Fetched& fetched, const std::string& key,
+                                                  StoredEntry (*decode)(std::string_view)) {
   if (fetched.state == Fetched::State::Damaged) return fetched.complaint;
   try {
     StoredEntry entry = decode(fetched.payload);
@@ -30,12 +22,6 @@ std::variant<StoredEntry, std::string> read_entry(const Fetched& fetched, const 
 }
 
 }  // namespace
-
-std::vector<std::string> artifacts_of(const StoredEntry& entry) {
-  std::vector<std::string> names;
-  collect(entry.first, names);
-  return names;
-}
 
 Levels::Levels(const CacheOptions& options) {
   if (options.local)
@@ -54,7 +40,7 @@ std::optional<Found> Levels::find_local(const std::string& key, std::string& dam
   if (!local_) return std::nullopt;
   Fetched fetched = local_->get(Kind::Entry, key);
   if (fetched.state == Fetched::State::Absent) return std::nullopt;
-  auto read = read_entry(fetched, key);
+  auto read = read_entry(fetched, key, decode_for_call);
   if (auto* complaint = std::get_if<std::string>(&read)) {
     count("cache_corrupt");
     warn("the cache entry " + key + " " + *complaint + "; it is compiled again");
@@ -63,14 +49,14 @@ std::optional<Found> Levels::find_local(const std::string& key, std::string& dam
     return std::nullopt;
   }
   Found found{std::move(std::get<StoredEntry>(read)), std::move(fetched.payload), {}, false};
-  found.artifacts = local_artifacts(found.entry);
+  found.artifacts = std::make_shared<const Artifacts>(local_artifacts(found.entry));
   note(Kind::Entry, key);
   return found;
 }
 
-std::map<std::string, std::string> Levels::local_artifacts(const StoredEntry& entry) {
-  std::map<std::string, std::string> artifacts;
-  for (const std::string& name : artifacts_of(entry)) {
+Artifacts Levels::local_artifacts(const StoredEntry& entry) {
+  Artifacts artifacts;
+  for (const std::string& name : artifacts_of(entry.first)) {
     Fetched part = local_->get(Kind::Artifact, name);
     if (part.state == Fetched::State::Damaged) {
       count("cache_corrupt");
@@ -89,25 +75,27 @@ std::optional<Found> Levels::find_remote(const std::string& key) {
   Patience patience = remote_->patience();
   Fetched fetched = std::move(remote_->get_many({{Kind::Entry, key}}, patience)[0]);
   if (fetched.state != Fetched::State::Found) return std::nullopt;
-  auto read = read_entry(fetched, key);
+  auto read = read_entry(fetched, key, decode_for_call);
   if (std::holds_alternative<std::string>(read)) {
     count("cache_remote_error");
     return std::nullopt;
   }
   Found found{std::move(std::get<StoredEntry>(read)), std::move(fetched.payload), {}, true};
   std::vector<RemoteStore::Wanted> wanted;
-  for (const std::string& name : artifacts_of(found.entry)) wanted.push_back({Kind::Artifact, name});
+  for (const std::string& name : artifacts_of(found.entry.first)) wanted.push_back({Kind::Artifact, name});
   std::vector<Fetched> parts = remote_->get_many(wanted, patience);
+  Artifacts artifacts;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].state != Fetched::State::Found) return std::nullopt;
-    found.artifacts.emplace(wanted[i].name, std::move(parts[i].payload));
+    artifacts.emplace(wanted[i].name, std::move(parts[i].payload));
   }
+  found.artifacts = std::make_shared<const Artifacts>(std::move(artifacts));
   return found;
 }
 
 void Levels::adopt(const std::string& key, const Found& found) {
   try {
-    keep(key, found.encoded, found.artifacts);
+    keep(key, found.encoded, *found.artifacts);
   } catch (const Error& error) {
     log("cache", std::string("a remote entry is not kept in the folder: ") + error.what());
   }
@@ -117,21 +105,19 @@ std::optional<StoredEntry> Levels::peek(const std::string& key) {
   if (!local_) return std::nullopt;
   const Fetched fetched = local_->get(Kind::Entry, key);
   if (fetched.state != Fetched::State::Found) return std::nullopt;
-  auto read = read_entry(fetched, key);
+  auto read = read_entry(fetched, key, decode);
   return std::holds_alternative<StoredEntry>(read) ? std::optional(std::move(std::get<StoredEntry>(read)))
                                                    : std::nullopt;
 }
 
-void Levels::save(const std::string& key, const std::string& entry,
-                  const std::map<std::string, std::string>& artifacts) {
+void Levels::save(const std::string& key, const std::string& entry, const Artifacts& artifacts) {
   keep(key, entry, artifacts);
   if (!remote_) return;
   for (const auto& [name, payload] : artifacts) remote_->put(Kind::Artifact, name, payload);
   remote_->put(Kind::Entry, key, entry);
 }
 
-void Levels::keep(const std::string& key, const std::string& entry,
-                  const std::map<std::string, std::string>& artifacts) {
+void Levels::keep(const std::string& key, const std::string& entry, const Artifacts& artifacts) {
   if (!local_) return;
   for (const auto& [name, payload] : artifacts) {
     local_->put(Kind::Artifact, name, payload);
@@ -161,7 +147,7 @@ std::vector<BundleItem> Levels::used_items() {
     const std::optional<StoredEntry> entry = kind == Kind::Entry ? peek(name) : std::nullopt;
     if (!entry) continue;
     add(kind, name);
-    for (const std::string& artifact : artifacts_of(*entry)) add(Kind::Artifact, artifact);
+    for (const std::string& artifact : artifacts_of(entry->first)) add(Kind::Artifact, artifact);
   }
   return items;
 }

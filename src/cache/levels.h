@@ -14,16 +14,13 @@
 
 namespace tandem::cache {
 
-/// An entry and the artifacts that it names, as far as they are there.
+/// An entry as a call needs it, and the artifacts that it names, as far as they are there.
 struct Found {
   StoredEntry entry;
   std::string encoded;  ///< the entry's bytes
-  std::map<std::string, std::string> artifacts;
+  std::shared_ptr<const Artifacts> artifacts;
   bool remote = false;  ///< it came from another machine
 };
-
-/// Every artifact that an order and those above it name.
-std::vector<std::string> artifacts_of(const StoredEntry& entry);
 
 class Levels {
  public:
@@ -38,12 +35,11 @@ class Levels {
   std::optional<Found> find_remote(const std::string& key);
   /// Puts what was found remotely into the folder, quietly where the folder does not take it.
   void adopt(const std::string& key, const Found& found);
-  /// What the folder has under the key, quietly.
+  /// All that the folder has under the key, quietly.
   std::optional<StoredEntry> peek(const std::string& key);
   /// Artifacts first, so that whoever finds the entry finds them. Throws Error when the folder does not take
   /// them.
-  void save(const std::string& key, const std::string& entry,
-            const std::map<std::string, std::string>& artifacts);
+  void save(const std::string& key, const std::string& entry, const Artifacts& artifacts);
   /// What the process read or wrote, by kind and name, for a bundle.
   std::vector<std::pair<Kind, std::string>> used() const;
   /// The entries among them with all that they name, as the folder has them now.
@@ -54,9 +50,8 @@ class Levels {
   bool flush(std::chrono::milliseconds time) { return !remote_ || remote_->flush(time); }
 
  private:
-  std::map<std::string, std::string> local_artifacts(const StoredEntry& entry);
-  void keep(const std::string& key, const std::string& entry,
-            const std::map<std::string, std::string>& artifacts);
+  Artifacts local_artifacts(const StoredEntry& entry);
+  void keep(const std::string& key, const std::string& entry, const Artifacts& artifacts);
   void note(Kind kind, const std::string& name);
 
   std::unique_ptr<LocalStore> local_;

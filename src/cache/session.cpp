@@ -115,7 +115,7 @@ void Remembered::count_hit() {
   const cache::StoredEntry& entry = found_->entry;
   const double saved = entry.trace_seconds + entry.forward_seconds + entry.backward_seconds;
   state_ = "hit";
-  hit_ = Hit{found_->remote, found_->encoded.size(), bytes_of(found_->artifacts)};
+  hit_ = Hit{found_->remote, found_->encoded.size(), bytes_of(*found_->artifacts)};
   count("cache_hit");
   count("cache_time_saved_us", uint64_t(std::max(0.0, saved) * 1e6));
   if (logs("cache"))
@@ -134,12 +134,20 @@ void Remembered::count_miss() {
 void Remembered::refuse_unfit(const std::string& why) {
   const bool remote = found_->remote;
   found_.reset();
+  say_unfit(why, remote);
+  if (!remote) find_remote();
+}
+
+void Remembered::note_unfit(const std::string& why) {
+  say_unfit(why, (found_ && found_->remote) || (hit_ && hit_->remote));
+}
+
+void Remembered::say_unfit(const std::string& why, bool remote) {
   replaces_ = true;
   count("cache_unfit");
   tell("unfit", {{"level", remote ? "remote" : "local"}, {"reason", why}});
   if (strict_ && !remote) throw CacheError("the cache entry " + fingerprint_.key + " cannot be used: " + why);
   log("cache", name_ + (remote ? " remote entry " : " entry ") + fingerprint_.key + " is unfit: " + why);
-  if (!remote) find_remote();
 }
 
 void Remembered::give_up(const std::string& reason) {

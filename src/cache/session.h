@@ -12,7 +12,7 @@ namespace tandem {
 /// compile: it becomes a bypass, counted, with a warning, unless the options are strict.
 class Remembered {
  public:
-  using Artifacts = std::map<std::string, std::string>;
+  using Artifacts = cache::Artifacts;
 
   /// Finds the cache that the options speak of, none where a key alone is asked for. In strict mode throws
   /// CacheError when it cannot be used.
@@ -26,6 +26,9 @@ class Remembered {
   /// the folder's.
   template <class Restore>
   bool restore(const Restore& restore);
+  /// Says that a part of what was restored is no good. In strict mode throws CacheError where it was the
+  /// folder's.
+  void note_unfit(const std::string& why);
   /// To be called when the call was compiled, and is in no cache.
   void count_miss();
 
@@ -61,6 +64,7 @@ class Remembered {
   void tell(const char* event, const nlohmann::ordered_json& more) const;
   void give_up(const std::string& reason);
   void refuse_unfit(const std::string& why);
+  void say_unfit(const std::string& why, bool remote);
   void count_hit();
 
   Fingerprint fingerprint_;

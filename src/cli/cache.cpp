@@ -102,7 +102,7 @@ std::set<std::pair<Kind, std::string>> needed_files(const cache::LocalStore& sto
     try {
       const cache::StoredEntry entry = read_entry(store, file.name).entry;
       needed.emplace(Kind::Entry, file.name);
-      for (const std::string& name : cache::artifacts_of(entry)) needed.emplace(Kind::Artifact, name);
+      for (const std::string& name : cache::artifacts_of(entry.first)) needed.emplace(Kind::Artifact, name);
     } catch (const Error&) {
     }
   }
@@ -138,7 +138,7 @@ void export_entries(const CacheCommand& command) {
   for (const std::string& key : keys) {
     try {
       ReadEntry read = read_entry(store, key);
-      for (const std::string& name : cache::artifacts_of(read.entry))
+      for (const std::string& name : cache::artifacts_of(read.entry.first))
         if (cache::Fetched code = store.look(Kind::Artifact, name);
             code.state == cache::Fetched::State::Found)
           items[{Kind::Artifact, name}] = {Kind::Artifact, name, std::move(code.payload)};

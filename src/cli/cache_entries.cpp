@@ -24,7 +24,7 @@ std::string utc(cache::Time time) {
 std::map<std::string, uint64_t> artifact_sizes(const cache::LocalStore& store,
                                                const cache::StoredEntry& entry) {
   std::map<std::string, uint64_t> sizes;
-  const std::vector<std::string> named = cache::artifacts_of(entry);
+  const std::vector<std::string> named = cache::artifacts_of(entry.first);
   for (const cache::StoredFile& file : store.list())
     if (file.kind == cache::Kind::Artifact && std::find(named.begin(), named.end(), file.name) != named.end())
       sizes[file.name] = file.bytes;
@@ -48,7 +48,7 @@ void show_json(const std::string& key, const ReadEntry& read, const std::map<std
   const cache::StoredEntry& entry = read.entry;
   Json components = Json::object(), artifacts = Json::array(), texts = Json::object();
   for (const cache::Component& component : entry.components) components[component.name] = component.hash;
-  for (const std::string& name : cache::artifacts_of(entry))
+  for (const std::string& name : cache::artifacts_of(entry.first))
     artifacts.push_back({{"name", name}, {"bytes", sizes.contains(name) ? Json(sizes.at(name)) : Json()}});
   for (const auto& [title, graph] : graphs) texts[title] = graph->to_string();
   Json line{{"key", key},
@@ -85,7 +85,7 @@ void show_text(const std::string& key, const ReadEntry& read, const std::map<std
                            {"backend", entry.backend + " " + entry.backend_version},
                            {"nodes recorded", std::to_string(entry.nodes_recorded)},
                            {"entry, uncompressed", kilobytes(double(read.payload.size()))}};
-  for (const std::string& name : cache::artifacts_of(entry))
+  for (const std::string& name : cache::artifacts_of(entry.first))
     rows.push_back({"code " + name.substr(0, 16),
                     sizes.contains(name) ? kilobytes(double(sizes.at(name))) : "not there"});
   rows.push_back({"a hit saves", duration(seconds_saved(entry))});
@@ -110,7 +110,7 @@ void print_entries(const CacheCommand& command) {
                       kilobytes(double(file.bytes)), duration(seconds_saved(entry)), utc(file.last_use)});
       line.update({{"backend", entry.backend},
                    {"nodes", entry.nodes_recorded},
-                   {"artifacts", cache::artifacts_of(entry).size()},
+                   {"artifacts", cache::artifacts_of(entry.first).size()},
                    {"saves_s", seconds_saved(entry)},
                    {"damage", nullptr}});
     } catch (const Error& error) {

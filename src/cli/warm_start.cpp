@@ -12,11 +12,12 @@ namespace tandem::cli {
 
 namespace {
 
-/// What compiling or loading took and counted in one process; the cache's own counters say less than its
-/// state.
+/// What compiling or loading took and counted in one process, and what of the entry had to wait for the first
+/// backward; the cache's own counters say less than its state.
 void add(Json& line, const std::string& prefix, const Json& step) {
   line[prefix + "_s"] = step["compile_s"];
   line[prefix + "_trace_s"] = step["trace_s"];
+  line[prefix + "_backward_s"] = double(step["counters"]["cache_backward_us"]) / 1e6;
   line[prefix + "_state"] = step["cache_state"];
   Json& work = line[prefix + "_work"] = Json::object();
   for (const auto& [name, times] : step["counters"].items())
@@ -42,7 +43,11 @@ void export_folder(const std::filesystem::path& folder, const std::filesystem::p
 Row row(const char* start, const Json& line, const std::string& prefix) {
   std::string work;
   for (const auto& [name, times] : line[prefix + "_work"].items()) work += (work.empty() ? "" : ", ") + name;
-  return {start, line[prefix + "_state"], fixed(line[prefix + "_s"], 4), fixed(line[prefix + "_trace_s"], 4),
+  return {start,
+          line[prefix + "_state"],
+          fixed(line[prefix + "_s"], 4),
+          fixed(line[prefix + "_trace_s"], 4),
+          fixed(line[prefix + "_backward_s"], 4),
           work};
 }
 
@@ -68,7 +73,8 @@ void print_warm_start(const BenchOptions& options) {
     std::cout << line.dump() << std::endl;
     return;
   }
-  std::cout << table({{"start", "cache", "compile or load s", "of it tracing", "work"},
+  std::cout << table({{"start", "cache", "compile or load s", "of it tracing", "loaded for the backward s",
+                       "work"},
                       row("empty folder", line, "compile"),
                       row("same folder", line, "load"),
                       row("imported bundle", line, "bundle_load")})

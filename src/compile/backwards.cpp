@@ -72,6 +72,7 @@ std::shared_ptr<const BackwardCode> Derivative::backward(const BackwardVariant& 
   if (auto known = backwards_.find(asked)) return known;
   std::lock_guard lock(compilation_.mutex);
   if (error_) std::rethrow_exception(error_);
+  open();
   if (auto known = backwards_.find(asked)) return known;
   double seconds = 0;
   std::shared_ptr<BackwardCode> made;

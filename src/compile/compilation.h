@@ -49,6 +49,8 @@ struct Compilation {
   /// Called, with the mutex held, when a backward or an order has been added: what it is, of which order, and
   /// the seconds that it took.
   std::function<void(const char* what, size_t order, double seconds)> added;
+  /// Called, with the mutex held, when a part of a stored entry turns out to be no good.
+  std::function<void(const std::string& why)> found_unfit;
 
   /// Runs `record` while the tracer knows the captures that live.
   template <class Record>

@@ -4,8 +4,6 @@
 
 #include <torch/csrc/autograd/variable.h>
 
-#include <unordered_map>
-
 #include "base/counters.h"
 #include "base/history.h"
 #include "base/log.h"
@@ -161,9 +159,9 @@ void Derivative::refuse_states() const {
 
 /// Where the forward's inputs come from says which of them stay, and which nobody else will read.
 CodePlace Derivative::forward_place() const {
-  CodePlace place{.stage = number_ > 1                       ? Stage::Backward
-                           : record_.halves.backward.empty() ? Stage::Inference
-                                                             : Stage::Forward,
+  CodePlace place{.stage = number_ > 1      ? Stage::Backward
+                           : has_backward() ? Stage::Forward
+                                            : Stage::Inference,
                   .order = number_};
   if (below_) {
     const CodePlace saved = below_->backward_place(record_.taken, 0);
@@ -229,24 +227,31 @@ void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
 
 void Derivative::find_shared_versions() {
   const Graph& graph = record_.halves.forward;
-  std::unordered_map<int32_t, size_t> inputs, outputs, input_itself;
+  constexpr int32_t none = -1;
+  // By storage, and one for what has none.
+  std::vector<int32_t> inputs(size_t(graph.fresh_storage()) + 1, none), outputs = inputs;
+  std::vector<int32_t> input_itself(graph.value_count(), none);
+  auto at = [&](std::vector<int32_t>& by_storage, Value value) -> int32_t& {
+    const int32_t storage = graph.meta(value).storage;
+    return storage < 0 ? by_storage.back() : by_storage[size_t(storage)];
+  };
+  auto note_first = [](int32_t& first, size_t place) {
+    if (first == none) first = int32_t(place);
+  };
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    inputs.emplace(graph.meta(graph.inputs()[i]).storage, i);
-    input_itself.emplace(graph.inputs()[i].id, i);
+    note_first(at(inputs, graph.inputs()[i]), i);
+    note_first(input_itself[size_t(graph.inputs()[i].id)], i);
   }
   for (size_t i = 0; i < record_.returned; ++i)
-    if (graph.outputs()[i]) outputs.emplace(graph.meta(graph.outputs()[i]).storage, i);
+    if (graph.outputs()[i]) note_first(at(outputs, graph.outputs()[i]), i);
   for (size_t s = 0; s < record_.halves.saved.size(); ++s) {
-    if (auto itself = input_itself.find(record_.halves.saved[s].id); itself != input_itself.end()) {
-      shared_versions.push_back({s, itself->second, true});
-      continue;
-    }
-    int32_t storage = graph.meta(record_.halves.saved[s]).storage;
-    if (auto input = inputs.find(storage); input != inputs.end()) {
-      shared_versions.push_back({s, input->second, true});
-    } else if (auto output = outputs.find(storage); output != outputs.end()) {
-      shared_versions.push_back({s, output->second, false});
-    }
+    const Value saved = record_.halves.saved[s];
+    int32_t input = input_itself[size_t(saved.id)];
+    if (input == none) input = at(inputs, saved);
+    if (input != none)
+      shared_versions.push_back({s, size_t(input), true});
+    else if (const int32_t output = at(outputs, saved); output != none)
+      shared_versions.push_back({s, size_t(output), false});
   }
 }
 
@@ -254,6 +259,7 @@ std::shared_ptr<Derivative> Derivative::next(const BackwardVariant& asked) {
   if (auto known = above_.find(asked)) return known;
   std::lock_guard lock(compilation_.mutex);
   if (error_) std::rethrow_exception(error_);
+  open();
   if (auto known = above_.find(asked)) return known;
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
   const OrderPart& part = parts_[part_of(parts_, asked)];

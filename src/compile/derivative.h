@@ -33,7 +33,7 @@ std::vector<int64_t> positions(const std::vector<bool>& wanted, const Graph& gra
 /// An order of differentiation that can be run, and grows as backwards and orders above it are asked for.
 class Derivative {
  public:
-  using Artifacts = std::map<std::string, std::string>;
+  using Artifacts = cache::Artifacts;
 
   /// The first order, not split yet.
   explicit Derivative(Compilation& compilation);
@@ -42,8 +42,9 @@ class Derivative {
   Derivative(const Derivative& below, const BackwardVariant& variant);
 
   /// An order as it was stored, the first, or one above `below`; throws Error when its code cannot be loaded.
-  Derivative(Compilation& compilation, cache::StoredOrder stored, const Artifacts& artifacts);
-  Derivative(const Derivative& below, cache::StoredOrder stored, const Artifacts& artifacts);
+  /// Backwards that are packed are looked at when the first of them is asked for.
+  Derivative(Compilation& compilation, cache::StoredOrder stored, std::shared_ptr<const Artifacts> artifacts);
+  Derivative(const Derivative& below, cache::StoredOrder stored, std::shared_ptr<const Artifacts> artifacts);
 
   /// What is to be stored of it, with the code that it names; nothing when some code has no bytes.
   std::optional<cache::StoredOrder> stored(Artifacts& artifacts) const;
@@ -117,7 +118,21 @@ class Derivative {
   CodePlace forward_place() const;
   CodePlace backward_place(const std::vector<size_t>& saved, size_t variant) const;
 
-  void restore(cache::StoredOrder stored, const Artifacts& artifacts);
+  /// Backwards as they were stored, with the artifacts that they name.
+  struct Closed {
+    cache::PackedBackwards packed;
+    std::shared_ptr<const Artifacts> artifacts;
+  };
+
+  void restore(cache::StoredOrder stored, std::shared_ptr<const Artifacts> artifacts);
+  void add_stored(std::vector<cache::StoredBackward> backwards, std::vector<cache::StoredOrder> above,
+                  const std::shared_ptr<const Artifacts>& artifacts);
+  /// Makes what was stored of the backwards ready to be asked for; to be called with the lock held.
+  void open();
+  /// This order recorded and split once more, for what of the stored one is no good; throws Error where that
+  /// gives another forward.
+  std::unique_ptr<Derivative> made_again() const;
+  bool has_backward() const { return closed_ || !record_.halves.backward.empty(); }
   /// Of a stored order above the first it is recorded when something asks for it.
   const Order& order() const;
 
@@ -132,7 +147,9 @@ class Derivative {
   Marks marks_;
   mutable Joint joint_;  ///< empty while it is packed
   mutable cache::PackedJoint packed_;
-  std::optional<Leftovers> leftovers_;  ///< of the first order, where it has a backward
+  std::optional<Closed> closed_;  ///< of a stored first order, until a backward is asked for
+  /// of the first order, where it has a backward that is not closed
+  std::optional<Leftovers> leftovers_;
   ByVariant<BackwardCode> backwards_{std::max(most_backwards, 2 * parts_.size())};
   ByVariant<Derivative> above_{most_orders_above};
 };

@@ -44,6 +44,7 @@ Entry::Entry(const CompileRequest& request, const Tensors& arguments)
     tell_backward(what, order, seconds);
     remember();
   };
+  compilation_.found_unfit = [this](const std::string& why) { remembered_.note_unfit(why); };
   double seconds = 0;
   std::optional<Stopwatch> watch(std::in_place, seconds);
   for (const at::Tensor& argument : arguments)
@@ -222,11 +223,16 @@ void Entry::split_and_compile(JointGraph made) {
 void Entry::note_halves() {
   forward = first_->forward;
   saved_count = first_->saved_count();
+}
+
+/// That the forward keeps for the backward besides what its caller has.
+int64_t Entry::saved_bytes() const {
+  if (!first_) return 0;
   const Graph& graph = first_->record().halves.forward;
   std::vector<Value> owned(graph.inputs());
   owned.insert(owned.end(), graph.outputs().begin(),
                graph.outputs().begin() + int64_t(first_->record().returned));
-  saved_bytes_ = distinct_bytes(graph, first_->record().halves.saved, owned);
+  return distinct_bytes(graph, first_->record().halves.saved, owned);
 }
 
 Explanation Entry::explain() {
@@ -248,7 +254,7 @@ Explanation Entry::explain() {
   e.bypass_reason = remembered_.reason();
   for (const cache::Component& component : remembered_.fingerprint().components)
     e.key_components.push_back(component.name + ": " + component.hash);
-  e.saved_bytes = saved_bytes_;
+  e.saved_bytes = saved_bytes();
   e.eager_saved_bytes = eager_saved_bytes_;
   if (!e.backward.empty()) {
     const OrderRecord& first = first_->record();

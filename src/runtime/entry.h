@@ -121,6 +121,7 @@ class Entry {
   void differentiate_and_compile();
   void split_and_compile(JointGraph joint);
   void note_halves();
+  int64_t saved_bytes() const;
 
   /// Whether the cache had it.
   bool look_up();
@@ -152,7 +153,7 @@ class Entry {
   std::atomic<size_t> calls_ = 0;
   std::atomic<bool> is_broken_ = false;
   std::string broken_promise_;
-  int64_t saved_bytes_ = 0, eager_saved_bytes_ = 0;
+  int64_t eager_saved_bytes_ = 0;
 };
 
 }  // namespace tandem

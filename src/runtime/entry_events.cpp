@@ -43,7 +43,7 @@ void Entry::tell_compiled(double seconds) const {
                  {"compile_s", compilation_.times.compile},
                  {"forward_compile_s", hit ? 0 : compilation_.times.forward},
                  {"nodes", nodes_recorded_},
-                 {"saved_bytes", saved_bytes_}};
+                 {"saved_bytes", saved_bytes()}};
   if (hit)
     fields.update({{"joint_saved_s", compilation_.times.joint},
                    {"forward_saved_s", compilation_.times.forward},

@@ -42,7 +42,7 @@ std::string Entry::misfit(const cache::StoredEntry& entry) const {
         made &&
         !same_kind(forward.meta(made), trace.meta(compilation_.traced.tracer->value_of(plan().returned[i]))))
       return "returns tensors of another kind";
-  if (trains == entry.first.halves.backward.empty()) return "is differentiated otherwise";
+  if (trains != entry.first.has_backward()) return "is differentiated otherwise";
   if (trains && entry.first.expected != expected_variant(compilation_.first)) return "expects other tangents";
   return {};
 }

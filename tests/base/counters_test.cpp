@@ -32,6 +32,7 @@ TEST(Counters, ShowEveryNameAlsoWhenNothingHappened) {
                            "cache_remote_miss",
                            "cache_remote_error",
                            "cache_time_saved_us",
+                           "cache_backward_us",
                            "fallback_shapes"}) {
     ASSERT_TRUE(shown.contains(name)) << name;
     EXPECT_EQ(shown[name], 0u) << name;

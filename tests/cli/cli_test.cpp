@@ -79,9 +79,10 @@ TEST_F(Cli, WarmStartLoadsFromTheFolderAndFromABundle) {
   ASSERT_EQ(run({"bench", "--warm-start", "--layers", "1", "--threads", "1", "--json"}), 0) << errors();
   const Json line = object();
   EXPECT_EQ(keys(line),
-            (std::vector<std::string>{"compile_s", "compile_trace_s", "compile_state", "compile_work",
-                                      "load_s", "load_trace_s", "load_state", "load_work", "bundle_load_s",
-                                      "bundle_load_trace_s", "bundle_load_state", "bundle_load_work",
+            (std::vector<std::string>{"compile_s", "compile_trace_s", "compile_backward_s", "compile_state",
+                                      "compile_work", "load_s", "load_trace_s", "load_backward_s",
+                                      "load_state", "load_work", "bundle_load_s", "bundle_load_trace_s",
+                                      "bundle_load_backward_s", "bundle_load_state", "bundle_load_work",
                                       "entry_bytes", "artifact_bytes", "bundle_bytes"}));
   EXPECT_EQ(line["compile_state"], "miss");
   for (const char* kind : {"trace", "joint_trace", "partition", "compile_forward", "compile_backward"})
