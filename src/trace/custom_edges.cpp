@@ -97,6 +97,9 @@ void lead_to_fakes(Tracer& tracer, const Tensors& ends) {
       if (fakes.of(edge))
         throw RunEagerly(
             "a custom function is given a tensor that the function captured, computed from others");
+  // The history that the fake has by now begins with the write.
+  if (nodes_in_order(ends).size() < nodes_behind(ends).size())
+    throw RunEagerly("a tensor that the function captured is given to a custom function and written later");
 }
 
 }  // namespace tandem

@@ -121,6 +121,21 @@ TEST(FoundState, ACapturedTensorThatACustomFunctionSavedAndThatSharesWrittenMemo
       false);
 }
 
+TEST(FoundState, ACapturedTensorWithAHistoryThatACustomFunctionIsGivenBeforeItIsWritten) {
+  auto two = [] {
+    Scene scene = one_leaf({});
+    scene.pool = {scene.leaves[0].clone(), numbers({})};
+    return scene;
+  };
+  expect_same(
+      two, 1,
+      [](Tensors v) {
+        v[1].mul_(fuzz::custom_product(v[0], v[1]));
+        return Tensors{v[0]};
+      },
+      false);
+}
+
 TEST(FoundState, AnInputThatAutogradSavedBeforeItStartedToRequireGrad) {
   auto two = [] {
     Scene scene = one_leaf({});
