@@ -137,7 +137,8 @@ BackwardCode Derivative::compile_backward(const BackwardVariant& asked) {
     count("backward_variant");
     JointGraph other = compilation_.recorded(
         [&] { return make_joint_graph(compilation_.traced, compilation_.plan, order(), asked); });
-    Extracted extracted = extract_backward(with_passes(std::move(other.joint)), kept(number));
+    Extracted extracted = extract_backward(
+        with_passes(std::move(other.joint), below_ ? &below_->joint() : nullptr), kept(number));
     graph =
         narrowing() ? without_detours(std::move(extracted.joint.graph)) : std::move(extracted.joint.graph);
     code.saved = std::move(extracted.saved);

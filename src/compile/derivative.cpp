@@ -51,7 +51,7 @@ void Derivative::add_missing(BackwardVariant most, size_t part, std::vector<Valu
     NextOrder next = compilation_.recorded(
         [&] { return make_next_order(compilation_.traced, compilation_.plan, order(), most); });
     if (!next.refusal.empty()) throw UnsupportedError(next.refusal);
-    for (Value value : missing_values(with_passes(std::move(next.joint)), kept(part)))
+    for (Value value : missing_values(with_passes(std::move(next.joint), &joint_), kept(part)))
       if (std::find(missing.begin(), missing.end(), value) == missing.end()) missing.push_back(value);
   } catch (const NoNextOrder&) {
     // It says so when it is asked for.
@@ -80,7 +80,7 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked)
   record_.has_expected = next.complete;
   record_.differentiable = std::move(next.sources);
   record_.returned = next.gradients;
-  joint_ = with_passes(std::move(next.joint), &marks_);
+  joint_ = with_passes(std::move(next.joint), &below.joint(), &marks_);
   const bool is_last = record_.differentiable.empty();
   auto extract_and_partition = [&](const std::vector<Value>& must_save) {
     Extracted extracted = extract_next_order(joint_, below.kept(part_of(below.parts_, asked)), next.tangents,
@@ -103,7 +103,7 @@ Derivative::Derivative(const Derivative& below, const BackwardVariant& asked)
   forward = compilation_.toolchain.compile(record_.halves.forward, forward_place());
 }
 
-Joint Derivative::with_passes(Joint joint, Marks* marks) const {
+Joint Derivative::with_passes(Joint joint, const Joint* below, Marks* marks) const {
   joint.graph = with_wanted_numbers(std::move(joint.graph), compilation_);
   joint.graph = run_standard_passes(
       std::move(joint.graph), wanted_decompositions(compilation_.options),
@@ -111,7 +111,10 @@ Joint Derivative::with_passes(Joint joint, Marks* marks) const {
       compilation_.traced.tracer->met_saved_tensor_hooks() ? Reruns::Apart : Reruns::Merged);
   Marks found = take_marks(joint);
   if (marks) *marks = std::move(found);
-  if (const auto narrow = narrowing()) joint = with_narrow_forms(std::move(joint), *narrow);
+  if (std::optional<Narrowing> narrow = narrowing()) {
+    narrow->below = below;
+    joint = with_narrow_forms(std::move(joint), *narrow);
+  }
   observe(compilation_.toolchain.sight("joint", number_), joint.graph);
   return joint;
 }
@@ -119,7 +122,7 @@ Joint Derivative::with_passes(Joint joint, Marks* marks) const {
 std::optional<Narrowing> Derivative::narrowing() const {
   const Options& options = compilation_.options;
   if (options.partition_fn || options.partitioner != "min_cut") return std::nullopt;
-  Narrowing narrow{.in_both_phases = number_ > 1};
+  Narrowing narrow;
   if (options.memory_budget < 1 || options.memory_budget_bytes) return narrow;
   narrow.fuses = fuses();
   return narrow.fuses && !is_interpreted(options) ? std::optional(narrow) : std::nullopt;
@@ -134,7 +137,7 @@ std::function<bool(const Graph&, const Node&)> Derivative::fuses() const {
 }
 
 void Derivative::split(Joint joint, std::exception_ptr error) {
-  joint_ = with_passes(std::move(joint), &marks_);
+  joint_ = with_passes(std::move(joint), nullptr, &marks_);
   error_ = std::move(error);
   record_.returned = joint_.forward_outputs;
   const bool has_backward = !order().sources.empty() && !order().leaves.empty() && !error_;

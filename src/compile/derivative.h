@@ -96,7 +96,7 @@ class Derivative {
   }
 
  private:
-  Joint with_passes(Joint joint, Marks* marks = nullptr) const;
+  Joint with_passes(Joint joint, const Joint* below, Marks* marks = nullptr) const;
   /// Which narrow forms its joint graphs have, where the partitioner can choose them.
   std::optional<Narrowing> narrowing() const;
   /// Backend::fuses of whoever compiles the backward.

@@ -6,6 +6,7 @@
 
 #include "graph/draws.h"
 #include "graph/uses.h"
+#include "partition/computation_keys.h"
 #include "partition/narrow_rows.h"
 
 namespace tandem {
@@ -19,7 +20,8 @@ class Narrower {
         narrowing_(narrowing),
         nodes_(graph_.nodes()),
         makers_(makers(graph_)),
-        of_caller_(storages_of_inputs(graph_)) {
+        of_caller_(storages_of_inputs(graph_)),
+        is_reader_(find_readers()) {
     for (size_t i = 0; i < joint_.forward_outputs; ++i)
       if (Value output = graph_.outputs()[i]) of_caller_.insert(graph_.meta(output).storage);
   }
@@ -42,8 +44,22 @@ class Narrower {
   }
 
  private:
-  bool is_reader(const Node& node) const {
-    return node.phase == Phase::Backward || narrowing_.in_both_phases;
+  bool is_reader(const Node& node) const { return is_reader_[size_t(&node - nodes_.data())]; }
+
+  /// A node of the forward below has to stay as it is, or nobody would find again what that kept.
+  std::vector<bool> find_readers() const {
+    std::vector<bool> found;
+    for (const Node& node : nodes_) found.push_back(node.phase == Phase::Backward || narrowing_.below);
+    if (!narrowing_.below) return found;
+    ComputationKeys computations(/*apart=*/false);
+    std::unordered_set<uint64_t> ran;
+    const std::vector<uint64_t> old = computations.of(*narrowing_.below), keys = computations.of(joint_);
+    for (const Node& node : narrowing_.below->graph.nodes())
+      if (node.phase == Phase::Forward)
+        for_each_result(node, [&](Value v) { ran.insert(old[size_t(v.id)]); });
+    for (size_t n = 0; n < nodes_.size(); ++n)
+      for_each_result(nodes_[n], [&](Value v) { found[n] = found[n] && !ran.contains(keys[size_t(v.id)]); });
+    return found;
   }
 
   /// Every argument of a backward's node that is a value of the forward, out of the caller's reach.
@@ -146,7 +162,7 @@ class Narrower {
 
   /// Above the first order nobody knows whether what was not read as it is was kept.
   bool has_stand_in(Value value) const {
-    return narrowing_.in_both_phases || !read_as_it_is_.contains(graph_.meta(value).storage);
+    return narrowing_.below || !read_as_it_is_.contains(graph_.meta(value).storage);
   }
 
   /// Zero where the form says so, else the gradient; false where that would lie in memory in another way.
@@ -187,6 +203,7 @@ class Narrower {
   std::vector<Node> nodes_;
   const std::vector<int32_t> makers_;
   std::unordered_set<int32_t> of_caller_, read_by_others_, read_as_it_is_;  ///< storages
+  const std::vector<bool> is_reader_;                                       ///< by the numbers of nodes
   std::map<Value, Value> signs_;
   std::map<Value, Node> copies_;                       ///< of places, before their first reader
   std::map<int32_t, std::vector<Node>> forms_behind_;  ///< by the nodes that make what they are forms of

@@ -9,8 +9,9 @@ namespace tandem {
 struct Narrowing {
   /// Whether making a narrow form takes no time, because a backend fuses that; empty: it may take some.
   std::function<bool(const Graph&, const Node&)> fuses = {};
-  /// Whether nodes of the forward are a backward's too: of an order above the first they may be.
-  bool in_both_phases = false;
+  /// Of an order above the first: the joint graph below. Of the forward, what is not in its forward is a
+  /// backward's too.
+  const Joint* below = nullptr;
 };
 
 /// The joint graph with another way to each value of the forward, in memory that the caller does not have, of

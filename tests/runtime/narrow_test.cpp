@@ -159,6 +159,18 @@ TEST(Narrow, HigherOrdersReadWhatWasKept) {
                      with_budget(budget), /*create_graph=*/true);
 }
 
+TEST(Narrow, HigherOrdersFindWhatTheForwardComputedBySuchReaders) {
+  auto own_gradient = [](const Tensors& in) {
+    const at::Tensor relu = (in[0] * in[1]).relu(), zeros = at::zeros_like(relu);
+    const at::Tensor inside = at::threshold_backward(relu.cos(), relu, 0);
+    return (inside.exp() + zeros).mul(relu).mul(in[0]).relu();
+  };
+  const at::Tensor x = torch::randn({8, 8});
+  for (double budget : {0.99, 0.5, 0.0})
+    expect_equal(own_gradient, {x.clone().requires_grad_(), torch::randn_like(x)}, with_budget(budget),
+                 /*create_graph=*/true);
+}
+
 TEST(Narrow, AGradientOfAnotherLayoutReadsWhatWasKept) {
   auto branches = [](const Tensors& in) {
     const at::Tensor y = (in[0] * in[1]).relu();
