@@ -1,5 +1,7 @@
 #include "compile/derivative.h"
 
+#include <c10/util/flat_hash_map.h>
+
 #include <tandem/passes.h>
 
 #include <torch/csrc/autograd/variable.h>
@@ -230,31 +232,23 @@ void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
 
 void Derivative::find_shared_versions() {
   const Graph& graph = record_.halves.forward;
-  constexpr int32_t none = -1;
-  // By storage, and one for what has none.
-  std::vector<int32_t> inputs(size_t(graph.fresh_storage()) + 1, none), outputs = inputs;
-  std::vector<int32_t> input_itself(graph.value_count(), none);
-  auto at = [&](std::vector<int32_t>& by_storage, Value value) -> int32_t& {
-    const int32_t storage = graph.meta(value).storage;
-    return storage < 0 ? by_storage.back() : by_storage[size_t(storage)];
-  };
-  auto note_first = [](int32_t& first, size_t place) {
-    if (first == none) first = int32_t(place);
-  };
+  ska::flat_hash_map<int32_t, size_t> inputs, outputs;  // by storage
+  ska::flat_hash_map<int32_t, size_t> input_itself;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    note_first(at(inputs, graph.inputs()[i]), i);
-    note_first(input_itself[size_t(graph.inputs()[i].id)], i);
+    inputs.emplace(graph.meta(graph.inputs()[i]).storage, i);
+    input_itself.emplace(graph.inputs()[i].id, i);
   }
   for (size_t i = 0; i < record_.returned; ++i)
-    if (graph.outputs()[i]) note_first(at(outputs, graph.outputs()[i]), i);
+    if (graph.outputs()[i]) outputs.emplace(graph.meta(graph.outputs()[i]).storage, i);
   for (size_t s = 0; s < record_.halves.saved.size(); ++s) {
     const Value saved = record_.halves.saved[s];
-    int32_t input = input_itself[size_t(saved.id)];
-    if (input == none) input = at(inputs, saved);
-    if (input != none)
-      shared_versions.push_back({s, size_t(input), true});
-    else if (const int32_t output = at(outputs, saved); output != none)
-      shared_versions.push_back({s, size_t(output), false});
+    const int32_t storage = graph.meta(saved).storage;
+    if (auto itself = input_itself.find(saved.id); itself != input_itself.end())
+      shared_versions.push_back({s, itself->second, true});
+    else if (auto input = inputs.find(storage); input != inputs.end())
+      shared_versions.push_back({s, input->second, true});
+    else if (auto output = outputs.find(storage); output != outputs.end())
+      shared_versions.push_back({s, output->second, false});
   }
 }
 

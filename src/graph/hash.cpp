@@ -18,10 +18,7 @@ namespace {
 
 class Encoder {
  public:
-  explicit Encoder(const Graph& graph)
-      : graph_(graph),
-        numbers_(graph.value_count(), -1),
-        storages_(size_t(std::max(graph.fresh_storage(), 0)), -1) {
+  explicit Encoder(const Graph& graph) : graph_(graph), numbers_(graph.value_count(), -1) {
     writer_.reserve(graph.nodes().size() * bytes_of_a_node);
   }
 
@@ -87,9 +84,7 @@ class Encoder {
 
   int64_t storage_number(int32_t storage) {
     if (storage < 0) return -1;
-    int32_t& number = storages_.at(size_t(storage));
-    if (number < 0) number = next_storage_++;
-    return number;
+    return storages_.emplace(storage, int64_t(storages_.size())).first->second;
   }
 
   void tensor(const at::Tensor& tensor) {
@@ -186,8 +181,7 @@ class Encoder {
   c10::Device device_ = c10::kCPU;  ///< of the meta before, which the next one mostly shares
   std::string device_text_;
   ska::flat_hash_map<const c10::FunctionSchema*, int64_t> operators_;  ///< each has one of its own
-  std::vector<int32_t> storages_;
-  int32_t next_storage_ = 0;
+  ska::flat_hash_map<int32_t, int64_t> storages_;
 };
 
 }  // namespace

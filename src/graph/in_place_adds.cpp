@@ -1,18 +1,17 @@
 #include "graph/in_place_adds.h"
 
+#include <c10/util/flat_hash_map.h>
+
 #include "graph/geometry.h"
 
 namespace tandem {
 namespace {
 
 /// Storages that the caller can see: those of inputs and constants.
-std::vector<bool> foreign_storages(const Graph& graph) {
-  std::vector<bool> storages(size_t(graph.fresh_storage()));
-  auto note = [&](Value v) {
-    if (const int32_t storage = graph.meta(v).storage; storage >= 0) storages[size_t(storage)] = true;
-  };
-  for (Value v : graph.inputs()) note(v);
-  for (const auto& [value, data] : graph.constants()) note(value);
+ska::flat_hash_set<int32_t> foreign_storages(const Graph& graph) {
+  ska::flat_hash_set<int32_t> storages;
+  for (Value v : graph.inputs()) storages.insert(graph.meta(v).storage);
+  for (const auto& [value, data] : graph.constants()) storages.insert(graph.meta(value).storage);
   return storages;
 }
 
@@ -28,7 +27,7 @@ InPlaceAdds::InPlaceAdds(const Graph& graph, const std::vector<int32_t>& last_re
     : targets_(graph.nodes().size(), -1) {
   static const c10::OperatorHandle add =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor");
-  const std::vector<bool> foreign = foreign_storages(graph);
+  const ska::flat_hash_set<int32_t> foreign = foreign_storages(graph);
   for (size_t i = 0; i < targets_.size(); ++i) {
     const Node& node = graph.nodes()[i];
     if (node.op != add) continue;
@@ -38,7 +37,7 @@ InPlaceAdds::InPlaceAdds(const Graph& graph, const std::vector<int32_t>& last_re
     if (!left || !right || !alpha || !*left || !*right || !*result || *left == *right) continue;
     auto may_take = [&](Value v) {
       const TensorMeta& meta = graph.meta(v);
-      return last_read[v.id] == int32_t(i) && meta.storage >= 0 && !foreign[size_t(meta.storage)] &&
+      return last_read[v.id] == int32_t(i) && meta.storage >= 0 && !foreign.count(meta.storage) &&
              holds_result(meta, graph.meta(*result));
     };
     if (may_take(*left))

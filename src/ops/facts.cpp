@@ -64,6 +64,7 @@ void read_flags(Flag flags, OpFacts& facts) {
       {Flag::SideEffect, &OpFacts::side_effect},
       {Flag::DataDependent, &OpFacts::data_dependent},
       {Flag::Unset, &OpFacts::unset},
+      {Flag::MindsGradMode, &OpFacts::minds_grad_mode},
       {Flag::Unrecordable, &OpFacts::unrecordable},
       {Flag::FickleBackward, &OpFacts::fickle_backward},
       {Flag::MixesDevices, &OpFacts::mixes_devices},

@@ -52,6 +52,8 @@ struct OpFacts {
   /// a view of the sizes in its second argument, for some strides alone
   bool sets_sizes = false;
   bool moves_dimensions = false;  ///< a view of all elements, whatever the strides
+  /// gives less where grad mode is off, so that a backward cannot run it again
+  bool minds_grad_mode = false;
 };
 
 /// The facts of an operator, looked up once and kept; the reference stays valid.

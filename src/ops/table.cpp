@@ -93,7 +93,7 @@ static const FactRow other_table[] = {
     {"aten::_convolution", Matmul, 100},
     {"aten::cudnn_convolution", Matmul, 100},
     {"aten::mkldnn_convolution", Matmul, 100},
-    {"aten::mkldnn_rnn_layer", Matmul, 100},
+    {"aten::mkldnn_rnn_layer", Matmul, 100, Flag::MindsGradMode},
     {"aten::mkldnn_rnn_layer_backward", Matmul, 100},
     {"aten::_cudnn_rnn", Matmul, 100},
     {"aten::_cudnn_rnn_backward", Matmul, 100},

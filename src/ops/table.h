@@ -23,6 +23,7 @@ enum class Flag : uint16_t {
   CountsFromStorage = 1 << 9,
   SetsSizes = 1 << 10,
   MovesDimensions = 1 << 11,
+  MindsGradMode = 1 << 12,
 };
 constexpr Flag operator|(Flag a, Flag b) { return Flag(uint16_t(a) | uint16_t(b)); }
 constexpr bool has(Flag flags, Flag flag) { return (uint16_t(flags) & uint16_t(flag)) != 0; }

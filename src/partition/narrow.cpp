@@ -145,7 +145,10 @@ class Narrower {
     for (size_t a = 0; a < reader.arguments.size(); ++a) {
       const Value value = tensor_at(reader, a);
       if (!value || size_t(value.id) >= makers_.size() || !is_own(value)) continue;
-      if (is_choice(reader, a) && add_choice(reader, signs_.at(value))) return;
+      if (is_choice(reader, a)) {
+        if (add_choice(reader, signs_.at(value))) return;
+        reader.arguments[a] = of_same_signs(value, reader.phase);
+      }
       if (reads_geometry_alone(graph_, reader, a) && has_stand_in(value))
         reader.arguments[a] = stand_in(graph_.meta(value), reader.phase);
     }
@@ -177,6 +180,18 @@ class Narrower {
     choice.results[0] = result;
     choice.location = reader.location;
     return true;
+  }
+
+  /// In the same layout, which decides that of the gradient; the value itself where its form lies otherwise.
+  Value of_same_signs(Value value, Phase phase) {
+    const size_t before = graph_.nodes().size();
+    const c10::IValue type(int64_t(graph_.meta(value).dtype));
+    Builder build(graph_, phase);
+    const Value made =
+        build.call("aten::_to_copy", {build.call("aten::logical_not", {signs_.at(value)}), type});
+    if (same_geometry(graph_.meta(made), graph_.meta(value))) return made;
+    graph_.nodes().erase(graph_.nodes().begin() + int64_t(before), graph_.nodes().end());
+    return value;
   }
 
   Value zero_like(const TensorMeta& meta, Phase phase) {

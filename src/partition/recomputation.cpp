@@ -106,7 +106,8 @@ bool Recomputation::is_available(Value value) const {
 bool Recomputation::is_repeatable(size_t n) const {
   const Node& node = graph_.nodes()[n];
   const OpFacts& op = facts(node.op);
-  if (node.phase != Phase::Forward || op.side_effect || is_foreign(node.op) || reads_generator(node.op))
+  if (node.phase != Phase::Forward || op.side_effect || op.minds_grad_mode || is_foreign(node.op) ||
+      reads_generator(node.op))
     return false;
   if (draws_live(node) && !state_of(n)) return false;
   bool may_run = true;

@@ -171,6 +171,14 @@ TEST(Narrow, HigherOrdersFindWhatTheForwardComputedBySuchReaders) {
                  /*create_graph=*/true);
 }
 
+TEST(Narrow, HigherOrdersInAnotherLayoutReadSignsAlone) {
+  auto through_view = [](const Tensors& in) {
+    return at::add(in[0].slice(1, 0, 4, 2).relu(), in[0], 3).square();
+  };
+  const Tensors inputs{torch::randn({2, 1}).requires_grad_()};
+  for (double budget : {0.99, 0.5}) expect_equal(through_view, inputs, with_budget(budget), true);
+}
+
 TEST(Narrow, AGradientOfAnotherLayoutReadsWhatWasKept) {
   auto branches = [](const Tensors& in) {
     const at::Tensor y = (in[0] * in[1]).relu();
