@@ -9,8 +9,12 @@
 namespace tandem {
 namespace {
 
+/// When a step is taken: the value that its call makes first, and the output that the call is made for. What
+/// others get of the call comes right behind it: none that makes the value without a history lies between.
+using Turn = std::pair<int32_t, size_t>;
+
 struct TurnOfStep {
-  int32_t turn;
+  Turn turn;
   OutputStep step;
 };
 
@@ -21,17 +25,17 @@ class ViewsOnTheWay {
   /// The step where it needs no call of its own; else that is noted.
   std::optional<TurnOfStep> find_or_add(const torch::autograd::Node& node, Value value, OutputStep step,
                                         const std::vector<ViewStep>& steps) {
-    const auto [call, is_called_now] = turns_.try_emplace(&node, value.id);
+    const auto [call, is_called_now] = turns_.try_emplace(&node, value.id, step.output);
     const auto [maker, is_new] = makers_.try_emplace({&node, value.id}, step.output);
     const bool is_last = step.step + 1 == steps.size(), is_one_of_many = gives_list(steps[step.step]);
     if (is_called_now || (is_new ? !is_one_of_many : is_last)) return std::nullopt;
     step.kind = is_new ? OutputStep::Kind::Sibling : OutputStep::Kind::Shared;
     if (!is_new) step.from = maker->second;
-    return TurnOfStep{is_one_of_many ? call->second : value.id, step};
+    return TurnOfStep{is_one_of_many ? call->second : Turn(value.id, maker->second), step};
   }
 
  private:
-  std::map<const torch::autograd::Node*, int32_t> turns_;  ///< of what each call made first
+  std::map<const torch::autograd::Node*, Turn> turns_;  ///< of what each call made first
   std::map<std::pair<const torch::autograd::Node*, int32_t>, size_t> makers_;
 };
 
@@ -201,13 +205,14 @@ at::Tensor Planner::base_of(const std::vector<at::Tensor>& together) {
 
 void Planner::order_output_steps() {
   std::vector<TurnOfStep> made;
-  std::vector<int32_t> turns;  // of the last step to each output
+  std::vector<Turn> turns;  // of the last step to each output
   ViewsOnTheWay on_the_way;
   const auto& outputs = plan_.contract.outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Value value = outputs[i].value;
     const size_t before = made.size(), steps = outputs[i].same_as ? 0 : outputs[i].steps.size();
-    if (steps == 0) made.push_back({outputs[i].same_as ? turns[*outputs[i].same_as] : value.id, {i, 0}});
+    if (steps == 0)
+      made.push_back({outputs[i].same_as ? turns[*outputs[i].same_as] : Turn(value.id, i), {i, 0}});
     const bool has_history = outputs[i].source == OutputSource::ViewOfOutput && traced_.outputs[i].grad_fn();
     const torch::autograd::Node* node = has_history ? traced_.outputs[i].grad_fn().get() : nullptr;
     std::optional<size_t> from;
@@ -218,7 +223,7 @@ void Planner::order_output_steps() {
       if (done) break;
       const Value parent = links_[size_t(value.id)].parent;
       if (step > 0) from = view_between(i, parent, step);
-      made.push_back({value.id, {i, step, from}});
+      made.push_back({{value.id, i}, {i, step, from}});
       value = parent;
       if (node) node = node->next_edge(0).function.get();
     }

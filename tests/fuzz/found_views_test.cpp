@@ -112,6 +112,36 @@ TEST(FoundViews, OneOfSeveralResultsOfAnOperatorIsReturned) {
               });
 }
 
+/// The way to the detached one is gone without a history; other results of the operator keep theirs.
+TEST(FoundViews, OneOfSeveralResultsOfAnOperatorIsDetachedAndReturned) {
+  auto doubles = [] {
+    at::Tensor leaf = torch::randn({2}, at::kDouble).requires_grad_();
+    return Scene{{leaf, leaf}, {leaf}};
+  };
+  expect_same(
+      doubles, {981734},
+      [](Tensors v) {
+        const auto parts = at::round(v[1]).chunk(2, 0);
+        return Tensors{parts.at(1), parts.at(1).detach(), parts.at(0)};
+      },
+      /*higher_orders=*/true);
+  expect_same([] { return one_leaf({1, 3}); }, {175733},
+              [](Tensors v) {
+                const auto parts = at::cat({v[0], v[0]}, 1).split(2, 1);
+                return Tensors{parts.at(2), parts.at(2).detach(), parts.at(1)};
+              });
+  expect_same([] { return one_leaf({3, 2}); }, {},
+              [](Tensors v) {
+                const auto rows = at::exp(v[0]).unbind(0);
+                at::Tensor view;
+                {
+                  at::NoGradGuard no_grad;
+                  view = rows.at(1).slice(0, 0, 1);
+                }
+                return Tensors{rows.at(1), view, rows.at(0).slice(0, 1, 2), rows.at(2)};
+              });
+}
+
 TEST(FoundViews, AViewUnderNoGradOfWhatIsWrittenInPart) {
   auto two = [] {
     Scene scene = found::one_leaf({2});
