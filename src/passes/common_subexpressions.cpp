@@ -49,7 +49,10 @@ class RerunFinder {
     const auto found = of_forward_.find(*text);
     if (found == of_forward_.end()) return false;
     const std::vector<Value> results = results_of(node);
-    for (size_t i = 0; i < results.size(); ++i) number_[size_t(results[i].id)] = found->second[i].id;
+    const std::vector<Value>& earlier = found->second;
+    // A draw may name the state that it leaves in one of the two alone, behind all that it makes.
+    for (size_t i = 0; i < std::min(results.size(), earlier.size()); ++i)
+      number_[size_t(results[i].id)] = earlier[i].id;
     return true;
   }
 
