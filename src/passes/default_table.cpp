@@ -82,7 +82,14 @@ std::vector<Value> cudnn_batch_norm_backward(Graph& graph, const Node& node) {
   return made;
 }
 
-DecompositionTable built_in() {
+ByName<Decomposition>& known_decompositions() {
+  static ByName<Decomposition> known("decomposition", built_in_decompositions());
+  return known;
+}
+
+}  // namespace
+
+DecompositionTable built_in_decompositions() {
   DecompositionTable table;
   add_activations(table);
   add_activation_backwards(table);
@@ -99,13 +106,6 @@ DecompositionTable built_in() {
   for (const auto& [op, rule] : rows) table[op] = Decomposition(rule, op, "1");
   return table;
 }
-
-ByName<Decomposition>& known_decompositions() {
-  static ByName<Decomposition> known("decomposition", built_in());
-  return known;
-}
-
-}  // namespace
 
 DecompositionTable default_decompositions() { return known_decompositions().all(); }
 

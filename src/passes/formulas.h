@@ -59,4 +59,7 @@ class Formula : public Builder {
 void add_activations(DecompositionTable& table);
 void add_activation_backwards(DecompositionTable& table);
 
+/// The default table without what users have added to it or replaced in it.
+DecompositionTable built_in_decompositions();
+
 }  // namespace tandem
