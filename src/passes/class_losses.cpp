@@ -7,6 +7,7 @@ namespace {
 
 /// Scores are [N, C, *] and the classes wanted [N, *], or [C] and one class. Looking at all C for the one
 /// that is wanted needs no gather, so that scores need not be in memory, and no scatter.
+/// Indices of 32 bits fill vectors as scores do.
 struct WantedClasses {
   Value scores, wanted, weight;  ///< the last two broadcast with the scores
   int64_t axis, count, ignored;
@@ -21,9 +22,12 @@ struct WantedClasses {
   /// Whether each of the scores is that of the class wanted, and counts.
   Value chosen(LoopFormula& f) const {
     const c10::Device device = f.meta(scores).device;
-    Value classes = f.call("aten::arange", {c10::IValue(count), c10::IValue(int64_t(at::kLong)),
-                                            c10::IValue(), c10::IValue(device)});
-    Value equal = f.call("aten::eq.Tensor", {wanted, along_axis(f, classes)});
+    // A class that there is not is an error of the forward, but for the one that is ignored.
+    const bool fits = count <= INT32_MAX && ignored >= INT32_MIN && ignored <= INT32_MAX;
+    const at::ScalarType narrow = fits ? at::kInt : at::kLong;
+    Value classes = f.call("aten::arange", {c10::IValue(count), c10::IValue(int64_t(narrow)), c10::IValue(),
+                                            c10::IValue(device)});
+    Value equal = f.call("aten::eq.Tensor", {f.cast(wanted, narrow), along_axis(f, classes)});
     if (ignored < 0 || ignored >= count) return equal;
     return f.call("aten::logical_and", {equal, counts(f)});
   }

@@ -20,11 +20,11 @@ class Formula : public Builder {
   const c10::IValue& constant(size_t i) const { return std::get<c10::IValue>(node_.arguments[i]); }
   const TensorMeta& meta(Value v) const { return graph_.meta(v); }
 
-  // Arithmetic of tensors with tensors and with numbers.
+  // Arithmetic of floating-point tensors with tensors and with numbers.
   Value add(Value a, Value b) { return call("aten::add.Tensor", {a, b}); }
   Value mul(Value a, Value b) { return call("aten::mul.Tensor", {a, b}); }
   Value add(Value a, double b) { return call("aten::add.Scalar", {a, c10::IValue(b)}); }
-  Value mul(Value a, double b) { return call("aten::mul.Scalar", {a, c10::IValue(b)}); }
+  Value mul(Value a, double b) { return b == 1 ? a : call("aten::mul.Scalar", {a, c10::IValue(b)}); }
   Value from_one(Value a) { return call("aten::rsub.Scalar", {a, c10::IValue(1.0)}); }  ///< 1 - a
   Value apply(const char* op, Value a) { return call(op, {a}); }
   Value compare(const char* op, Value a, double b) { return call(op, {a, c10::IValue(b)}); }

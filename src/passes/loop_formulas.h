@@ -43,7 +43,7 @@ class LoopFormula : public Formula {
 
   Value sub(Value a, Value b) { return call("aten::sub.Tensor", {a, b}); }
   Value div(Value a, Value b) { return call("aten::div.Tensor", {a, b}); }
-  Value div(Value a, double b) { return call("aten::div.Scalar", {a, c10::IValue(b)}); }
+  Value div(Value a, double b) { return b == 1 ? a : call("aten::div.Scalar", {a, c10::IValue(b)}); }
   Value square(Value a) { return mul(a, a); }
   Value at_least(Value a, double low) { return call("aten::clamp", {a, c10::IValue(low)}); }
   Value at_most(Value a, double high) { return call("aten::clamp", {a, c10::IValue(), c10::IValue(high)}); }

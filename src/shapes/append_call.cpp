@@ -69,8 +69,8 @@ class CallOnGraph {
         if (constant == value && data.unsafeGetTensorImpl()->is_wrapped_number()) return data;
     if (!device_ || (device_->is_cpu() && !meta.device.is_cpu())) device_ = meta.device;
     at::Tensor made = make_meta(meta);
-    if (meta.sizes.empty() && is_number_of(graph_, value))
-      made.unsafeGetTensorImpl()->set_wrapped_number(true);
+    const bool may_be_number = meta.sizes.empty() && meta.dtype == at::kDouble;
+    if (may_be_number && is_number_of(graph_, value)) made.unsafeGetTensorImpl()->set_wrapped_number(true);
     if (meta.storage >= 0) {
       for (const auto& [storage, id] : storages_)
         if (id == meta.storage) {

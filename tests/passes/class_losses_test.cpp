@@ -93,6 +93,18 @@ TEST(ClassLosses, NothingMayCount) {
                     number(int64_t(-100)), at::scalar_tensor(0, at::kDouble)}});
 }
 
+/// 32 bits of it would be a class that there is.
+TEST(ClassLosses, WhatIsIgnoredMayBeAnyNumber) {
+  constexpr int64_t far = (int64_t(1) << 32) + 2;
+  const ClassCase each{normal({3, classes}), at::tensor({int64_t(1), far, int64_t(2)}), "aten::nll_loss"};
+  for (int64_t how : {0, 1, 2}) {
+    expect_forward(each, how, far, none);
+    expect_as_eager({"aten::nll_loss_backward",
+                     {how == 0 ? normal({3}) : normal({}), each.scores, each.wanted, none, number(how),
+                      number(far), at::scalar_tensor(2, at::kDouble)}});
+  }
+}
+
 TEST(ClassLosses, OtherScoresMayBeAnything) {
   ClassCase each = class_cases()[0];
   each.scores[0][1] = INFINITY, each.scores[1][2] = NAN, each.scores[3][2] = -INFINITY;
