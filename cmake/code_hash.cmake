@@ -1,6 +1,7 @@
 # A hash over our code, which is part of every cache key: over the object files, so that it is the same in the
-# library and in programs that hold the code themselves. Run as a script it writes the source that holds it;
-# takes: OBJECTS (a file that lists them), OUTPUT.
+# library and in programs that hold the code themselves, and over the sources of the plugin that compiles, so
+# that it is the same where that is not built. Run as a script it writes the source that holds it; takes:
+# OBJECTS (a file that lists them), OUTPUT.
 
 if(CMAKE_SCRIPT_MODE_FILE)
   file(STRINGS ${OBJECTS} objects)
@@ -15,12 +16,14 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
+file(GLOB hashed CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/native/llvm/*)
+list(PREPEND hashed ${TANDEM_OBJECTS})
 set(list ${PROJECT_BINARY_DIR}/hashed_objects.txt)
 set(source ${PROJECT_BINARY_DIR}/code_hash.cpp)
-file(GENERATE OUTPUT ${list} CONTENT "$<JOIN:${TANDEM_OBJECTS},\n>\n")
+file(GENERATE OUTPUT ${list} CONTENT "$<JOIN:${hashed},\n>\n")
 add_custom_command(OUTPUT ${source}
                    COMMAND ${CMAKE_COMMAND} -DOBJECTS=${list} -DOUTPUT=${source} -P ${CMAKE_CURRENT_LIST_FILE}
-                   DEPENDS ${TANDEM_OBJECTS} ${list} ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
+                   DEPENDS ${hashed} ${list} ${CMAKE_CURRENT_LIST_FILE} VERBATIM)
 add_library(tandem_code_hash OBJECT ${source})
 set_target_properties(tandem_code_hash PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
 target_include_directories(tandem_code_hash PRIVATE src)

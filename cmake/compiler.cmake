@@ -1,8 +1,8 @@
 # How our own code is compiled; nothing of this reaches a user of the library.
 
+set(TANDEM_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
 add_library(tandem_flags INTERFACE)
-target_compile_options(tandem_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers
-                       -Winvalid-pch)
+target_compile_options(tandem_flags INTERFACE ${TANDEM_WARNINGS} -Winvalid-pch)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # ccache needs it to see through a precompiled header.
   target_compile_options(tandem_flags INTERFACE -fpch-preprocess)

@@ -8,6 +8,9 @@ set_target_properties(tandem PROPERTIES INSTALL_RPATH "${TORCH_INSTALL_PREFIX}/l
 install(TARGETS tandem EXPORT tandemTargets)
 install(DIRECTORY include/tandem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tandem_program)
+if(TARGET tandem_llvm)
+  install(TARGETS tandem_llvm LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(EXPORT tandemTargets NAMESPACE tandem:: DESTINATION ${TANDEM_PACKAGE_DIR})
 export(EXPORT tandemTargets NAMESPACE tandem:: FILE ${PROJECT_BINARY_DIR}/tandemTargets.cmake)
 

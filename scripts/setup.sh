@@ -8,7 +8,7 @@ tools=(scikit-build-core expecttest)  # what the tests of the Python package nee
 requirements=(torch==2.13.0 numpy "${tools[@]}")
 packages=(build-essential cmake ninja-build ccache python3 python3-dev libgtest-dev libspdlog-dev libfmt-dev
           nlohmann-json3-dev libcli11-dev libdw-dev libssl-dev libzstd-dev libhiredis-dev redis-server
-          libboost-dev graphviz librsvg2-bin)
+          libboost-dev graphviz librsvg2-bin llvm-19-dev zlib1g-dev)
 
 say() { printf '%s\n' "$*"; }
 fail() { say "$*" >&2; exit 1; }

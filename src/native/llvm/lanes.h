@@ -1,0 +1,49 @@
+/// Arithmetic on floating point values of one type, a vector or a scalar alike.
+#pragma once
+
+#include "native/llvm/loop.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <span>
+
+namespace tandem::native {
+
+class Lanes {
+ public:
+  Lanes(Builder& builder, llvm::Type* type);
+
+  llvm::Value* number(double value) const { return llvm::ConstantFP::get(type_, value); }
+  llvm::Value* integer(int64_t value) const { return llvm::ConstantInt::getSigned(integer_type_, value); }
+  bool is_double() const { return double_; }
+  llvm::Type* type() const { return type_; }
+  llvm::Type* integer_type() const { return integer_type_; }
+
+  llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c) const;
+  llvm::Value* abs(llvm::Value* x) const { return unary(llvm::Intrinsic::fabs, x); }
+  llvm::Value* nearest(llvm::Value* x) const { return unary(llvm::Intrinsic::roundeven, x); }
+  llvm::Value* with_sign(llvm::Value* size, llvm::Value* sign) const;
+  /// The polynomial with these coefficients, the constant one first.
+  llvm::Value* polynomial(llvm::Value* x, std::span<const double> coefficients) const;
+  llvm::Value* bits(llvm::Value* x) const { return builder_.CreateBitCast(x, integer_type_); }
+  llvm::Value* from_bits(llvm::Value* bits) const { return builder_.CreateBitCast(bits, type_); }
+  /// Two to the power of an integer for which that is a normal number.
+  llvm::Value* power_of_two(llvm::Value* exponent) const;
+  /// `x`, or the bound where it is beyond; NaN stays.
+  llvm::Value* at_most(llvm::Value* x, double bound) const;
+  llvm::Value* at_least(llvm::Value* x, double bound) const;
+
+  int mantissa_bits() const { return double_ ? 52 : 23; }
+  int exponent_bias() const { return double_ ? 1023 : 127; }
+
+ private:
+  llvm::Value* unary(llvm::Intrinsic::ID function, llvm::Value* x) const {
+    return builder_.CreateUnaryIntrinsic(function, x);
+  }
+
+  Builder& builder_;
+  llvm::Type *type_, *integer_type_;
+  bool double_;
+};
+
+}  // namespace tandem::native
