@@ -16,7 +16,7 @@ struct Counter {
   std::atomic<uint64_t> value = 0;
 };
 
-std::array<Counter, 24> table{{
+std::array<Counter, 26> table{{
     {"trace"},
     {"joint_trace"},
     {"partition"},
@@ -41,6 +41,8 @@ std::array<Counter, 24> table{{
     {"cache_remote_error"},
     {"cache_time_saved_us"},
     {"cache_backward_us"},
+    {"kernel_compiled"},
+    {"kernel_reused"},
 }};
 
 }  // namespace

@@ -1,0 +1,23 @@
+/// The plugin that holds LLVM, as the library uses it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loops/kernel.h"
+
+namespace tandem::native {
+
+/// Whether there is the plugin, and it can be opened; opens it.
+bool has_compiler();
+
+/// The relocatable object that holds the kernel's code. Throws Error without a compiler.
+std::vector<uint8_t> compile_object(const loops::Kernel& kernel);
+
+/// The kernel as LLVM's IR and as assembly.
+struct CompilerTexts {
+  std::string ir, assembly;
+};
+CompilerTexts compiler_texts(const loops::Kernel& kernel);
+
+}  // namespace tandem::native

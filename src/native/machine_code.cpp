@@ -1,0 +1,28 @@
+#include "native/machine_code.h"
+
+namespace tandem::native {
+namespace {
+
+class CodeInMemory final : public MachineCode {
+ public:
+  CodeInMemory(std::vector<uint8_t> bytes, const Artifact& artifact)
+      : executable_(artifact.code, artifact.constants), entry_(artifact.entry), bytes_(std::move(bytes)) {}
+
+  loops::Code entry() const override {
+    return reinterpret_cast<loops::Code>(reinterpret_cast<uintptr_t>(executable_.code() + entry_));
+  }
+  const std::vector<uint8_t>& bytes() const override { return bytes_; }
+
+ private:
+  Executable executable_;
+  uint64_t entry_;
+  std::vector<uint8_t> bytes_;
+};
+
+}  // namespace
+
+CodePointer in_memory(std::vector<uint8_t> bytes, const Artifact& artifact) {
+  return std::make_shared<CodeInMemory>(std::move(bytes), artifact);
+}
+
+}  // namespace tandem::native
