@@ -31,7 +31,7 @@ struct CacheOptions {
 
 /// What a compile is asked for; `{.backend = "debug"}` leaves the rest as it is here.
 struct Options {
-  std::string backend = "eager";        ///< eager | debug | a registered name
+  std::string backend = "eager";        ///< eager | debug | fuse | a registered name
   bool cudagraphs = false;              ///< not available yet: asking for it is an error
   std::string partitioner = "min_cut";  ///< min_cut | default | a registered name
   /// 0 the least memory that computing again can reach ... 1 keep what is fastest; for partitioners that look

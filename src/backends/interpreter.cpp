@@ -14,8 +14,9 @@ namespace tandem {
 /// Hands out registers while it walks the graph once; a register is used again as soon as its value is dead.
 class Interpreter::Builder {
  public:
-  Builder(const Graph& graph, Lifetime lifetime, Interpreter& interpreter)
+  Builder(const Graph& graph, Lifetime lifetime, const MakeCall& own, Interpreter& interpreter)
       : graph_(graph),
+        own_(own),
         keep_all_(lifetime == Lifetime::WholeRun),
         interpreter_(interpreter),
         last_read_(last_reads(graph)),
@@ -39,7 +40,9 @@ class Interpreter::Builder {
   }
 
  private:
-  static std::unique_ptr<Call> make_call(CallSite site, std::optional<size_t> into) {
+  std::unique_ptr<Call> make_call(CallSite site, std::optional<size_t> into) const {
+    if (own_)
+      if (auto call = own_(site)) return call;
     if (into) return make_accumulating_call(site, *into);
     if (site.draws_on) return make_replayed_call(make_boxed_call(site), site);
     if (auto unboxed = make_unboxed_call(site)) return unboxed;
@@ -158,6 +161,7 @@ class Interpreter::Builder {
   }
 
   const Graph& graph_;
+  const MakeCall& own_;
   const bool keep_all_;
   Interpreter& interpreter_;
   std::vector<int32_t> last_read_;
@@ -166,7 +170,9 @@ class Interpreter::Builder {
   std::vector<int32_t> free_, value_in_;
 };
 
-Interpreter::Interpreter(const Graph& graph, Lifetime lifetime) { Builder(graph, lifetime, *this).build(); }
+Interpreter::Interpreter(const Graph& graph, Lifetime lifetime, const MakeCall& own) {
+  Builder(graph, lifetime, own, *this).build();
+}
 
 template <class After>
 Tensors Interpreter::interpret(Tensors&& inputs, After&& after) const {

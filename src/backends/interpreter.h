@@ -12,10 +12,13 @@ enum class Lifetime : uint8_t {
   WholeRun,
 };
 
+/// Makes the call of a node itself, or gives null: then it is one of libtorch's operator.
+using MakeCall = std::function<std::unique_ptr<Call>(const CallSite&)>;
+
 /// A graph flattened into calls on a register file. Immutable: any number of threads may run it at once.
 class Interpreter {
  public:
-  explicit Interpreter(const Graph& graph, Lifetime lifetime = Lifetime::LastUse);
+  explicit Interpreter(const Graph& graph, Lifetime lifetime = Lifetime::LastUse, const MakeCall& own = {});
 
   /// Empties `inputs`; runs below autograd, so that no autograd kernel is entered.
   Tensors run(Tensors&& inputs) const;

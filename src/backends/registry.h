@@ -12,5 +12,9 @@ void reset_backends();
 std::shared_ptr<Backend> make_eager_backend();
 /// The same, checking every result against what the graph says about it.
 std::shared_ptr<Backend> make_debug_backend();
+/// Computes what loops can in machine code, and has libtorch do the rest.
+std::shared_ptr<Backend> make_fuse_backend();
+/// The same loops, interpreted element by element: slow, and the judge of `fuse`.
+std::shared_ptr<Backend> make_loops_backend();
 
 }  // namespace tandem

@@ -96,7 +96,7 @@ TEST(Backends, AreFoundByNameAndCanBeReplaced) {
   register_backend(std::make_shared<Mine>("1", &resets));
   register_backend(std::make_shared<Mine>("2", &resets));
   EXPECT_EQ(find_backend("mine")->version(), "2");
-  EXPECT_EQ(backends(), (std::vector<std::string>{"debug", "eager", "mine"}));
+  EXPECT_EQ(backends(), (std::vector<std::string>{"debug", "eager", "fuse", "loops", "mine"}));
   EXPECT_TRUE(at::equal(find_backend("mine")->compile({}, {})->run({at::zeros({2})})[0], at::ones({2})));
   reset_backends();
   EXPECT_EQ(resets, 1);
@@ -104,7 +104,7 @@ TEST(Backends, AreFoundByNameAndCanBeReplaced) {
     find_backend("nobody's");
     FAIL();
   } catch (const Error& error) {
-    expect_part(error.what(), "debug, eager, mine");
+    expect_part(error.what(), "debug, eager, fuse, loops, mine");
   }
   EXPECT_THROW(register_backend(nullptr), Error);
 }

@@ -1,0 +1,92 @@
+#include "backends/fused_graph.h"
+
+#include <tandem/passes.h>
+#include <torch/library.h>
+
+#include <queue>
+
+#include "loops/dependences.h"
+#include "loops/groups.h"
+
+namespace tandem {
+
+// Only a graph that `fuse` made calls it, and its interpreter has a call of its own for it.
+TORCH_LIBRARY_FRAGMENT(tandem, library) { library.def("fused(Tensor[] tensors, int group) -> Tensor[]"); }
+
+const c10::OperatorHandle& fused_operator() {
+  static const c10::OperatorHandle op = c10::Dispatcher::singleton().findSchemaOrThrow("tandem::fused", "");
+  return op;
+}
+
+namespace {
+
+/// Puts groups and single nodes in an order in which each runs behind what it waits for.
+class Sequence {
+ public:
+  Sequence(const Graph& graph, const std::vector<loops::Group>& groups)
+      : cluster_of_(graph.nodes().size()), followers_(loops::followers(graph)) {
+    for (size_t n = 0; n < cluster_of_.size(); ++n) cluster_of_[n] = int32_t(n);
+    for (const loops::Group& group : groups)
+      for (int32_t member : group.members) cluster_of_[size_t(member)] = group.members.back();
+    waits_.resize(cluster_of_.size());
+    members_.resize(cluster_of_.size());
+    for (size_t n = 0; n < cluster_of_.size(); ++n) members_[size_t(cluster_of_[n])].push_back(int32_t(n));
+    for (size_t n = 0; n < cluster_of_.size(); ++n)
+      for_outer_followers(int32_t(n), [&](int32_t c) { ++waits_[size_t(c)]; });
+  }
+
+  /// Calls `emit` with the last node of each cluster.
+  template <class Emit>
+  void run(Emit&& emit) {
+    std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+    for (size_t c = 0; c < members_.size(); ++c)
+      if (!members_[c].empty() && waits_[c] == 0) ready.push(int32_t(c));
+    while (!ready.empty()) {
+      const int32_t cluster = ready.top();
+      ready.pop();
+      emit(cluster);
+      for (int32_t member : members_[size_t(cluster)])
+        for_outer_followers(member, [&](int32_t c) {
+          if (--waits_[size_t(c)] == 0) ready.push(c);
+        });
+    }
+  }
+
+ private:
+  template <class Visit>
+  void for_outer_followers(int32_t node, Visit&& visit) const {
+    for (int32_t follower : followers_[size_t(node)])
+      if (cluster_of_[size_t(follower)] != cluster_of_[size_t(node)]) visit(cluster_of_[size_t(follower)]);
+  }
+
+  std::vector<int32_t> cluster_of_;  ///< the last node of the group that a node is in, else itself
+  const std::vector<std::vector<int32_t>> followers_;
+  std::vector<int32_t> waits_;
+  std::vector<std::vector<int32_t>> members_;
+};
+
+Node call_of(const loops::Fused& group, size_t number) {
+  Node node{fused_operator()};
+  node.arguments = {group.inputs, c10::IValue(int64_t(number))};
+  node.results = {group.outputs};
+  return node;
+}
+
+}  // namespace
+
+FusedGraph fuse(const Graph& graph, int64_t threads) {
+  std::vector<loops::Group> groups = loops::groups(graph, threads);
+  FusedGraph fused{graph.without_nodes(), {}};
+  std::vector<int32_t> group_ending(graph.nodes().size(), -1);
+  for (size_t g = 0; g < groups.size(); ++g) group_ending[size_t(groups[g].members.back())] = int32_t(g);
+  Sequence(graph, groups).run([&](int32_t last) {
+    const int32_t group = group_ending[size_t(last)];
+    fused.graph.add_node(group < 0 ? graph.nodes()[size_t(last)]
+                                   : call_of(groups[size_t(group)].fused, size_t(group)));
+  });
+  for (loops::Group& group : groups) fused.groups.push_back(std::move(group.fused));
+  fused.graph = eliminate_dead_code(std::move(fused.graph));
+  return fused;
+}
+
+}  // namespace tandem

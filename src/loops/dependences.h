@@ -1,0 +1,12 @@
+/// What must run before what.
+#pragma once
+
+#include <tandem/graph.h>
+
+namespace tandem::loops {
+
+/// For each node those that have to wait for it: they read what it makes, write what it reads, or draw random
+/// numbers and have effects behind it.
+std::vector<std::vector<int32_t>> followers(const Graph& graph);
+
+}  // namespace tandem::loops

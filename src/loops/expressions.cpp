@@ -1,0 +1,52 @@
+#include "loops/expressions.h"
+
+namespace tandem::loops {
+
+std::optional<Type> type_of(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kBool:
+      return Type::Bool;
+    case at::kByte:
+      return Type::U8;
+    case at::kChar:
+      return Type::I8;
+    case at::kShort:
+      return Type::I16;
+    case at::kInt:
+      return Type::I32;
+    case at::kLong:
+      return Type::I64;
+    case at::kFloat:
+      return Type::F32;
+    case at::kDouble:
+      return Type::F64;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_real(Type type) { return type == Type::F32 || type == Type::F64; }
+
+int32_t Expressions::number(double value, Type type) { return number(c10::Scalar(value), type); }
+
+int32_t Expressions::number(const c10::Scalar& value, Type type) {
+  Number number;
+  if (is_real(type))
+    number.real = value.toDouble();
+  else if (type == Type::Bool)
+    number.integer = value.toDouble() != 0;
+  else
+    number.integer = value.isIntegral(true) ? value.toLong() : int64_t(value.toDouble());
+  numbers_.push_back(number);
+  return add(Op::Number, type, int32_t(numbers_.size()) - 1);
+}
+
+int32_t Expressions::cast(int32_t a, Type to) { return type(a) == to ? a : add(Op::Cast, to, a); }
+
+int32_t Expressions::add(Op op, Type type, int32_t a, int32_t b, int32_t c) {
+  auto [it, is_new] = known_.try_emplace({op, type, a, b, c}, int32_t(all_.size()));
+  if (is_new) all_.push_back({op, type, a, b, c});
+  return it->second;
+}
+
+}  // namespace tandem::loops
