@@ -8,6 +8,7 @@
 #include "backends/fused_graph.h"
 #include "backends/interpreter.h"
 #include "backends/registry.h"
+#include "base/log.h"
 #include "graph/wire.h"
 #include "loops/draft.h"
 #include "native/code.h"
@@ -106,6 +107,12 @@ class FusedExecutable final : public Executable {
   const Interpreter interpreter_;
 };
 
+FusedGraph fused_for_now(const Graph& graph) {
+  FusedGraph fused = fuse(graph, at::get_num_threads());
+  if (logs("loops")) log("loops", to_string(fused));
+  return fused;
+}
+
 class FuseBackend : public Backend {
  public:
   std::string name() const override { return "fuse"; }
@@ -114,14 +121,14 @@ class FuseBackend : public Backend {
   bool fuses(const Graph& graph, const Node& node) const override { return loops::is_for_loops(graph, node); }
   DecompositionTable decompositions() const override { return loop_decompositions(); }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
-    FusedGraph fused = fuse(graph, at::get_num_threads());
+    FusedGraph fused = fused_for_now(graph);
     Machine machine = native::code_of(kernels_of(fused));
     return std::make_shared<FusedExecutable>(std::move(fused), std::move(machine));
   }
   /// The groups are found again in the graph, which was checked: bytes say nothing of what is read where.
   std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph,
                                    const CompileContext&) override {
-    FusedGraph fused = fuse(graph, at::get_num_threads());
+    FusedGraph fused = fused_for_now(graph);
     std::optional<Machine> machine = machine_from(bytes, kernels_of(fused));
     if (!machine) return nullptr;
     return std::make_shared<FusedExecutable>(std::move(fused), std::move(*machine));
@@ -133,7 +140,7 @@ class LoopsBackend final : public FuseBackend {
  public:
   std::string name() const override { return "loops"; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
-    return std::make_shared<FusedExecutable>(fuse(graph, at::get_num_threads()), Machine());
+    return std::make_shared<FusedExecutable>(fused_for_now(graph), Machine());
   }
   std::shared_ptr<Executable> load(const std::vector<uint8_t>&, const Graph& graph,
                                    const CompileContext& context) override {

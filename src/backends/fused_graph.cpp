@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include <queue>
+#include <sstream>
 
 #include "loops/dependences.h"
 #include "loops/groups.h"
@@ -24,7 +25,7 @@ namespace {
 class Sequence {
  public:
   Sequence(const Graph& graph, const std::vector<loops::Group>& groups)
-      : cluster_of_(graph.nodes().size()), followers_(loops::followers(graph)) {
+      : cluster_of_(graph.nodes().size()), followers_(loops::followers(graph, grouped(graph, groups))) {
     for (size_t n = 0; n < cluster_of_.size(); ++n) cluster_of_[n] = int32_t(n);
     for (const loops::Group& group : groups)
       for (int32_t member : group.members) cluster_of_[size_t(member)] = group.members.back();
@@ -53,6 +54,13 @@ class Sequence {
   }
 
  private:
+  static std::vector<bool> grouped(const Graph& graph, const std::vector<loops::Group>& groups) {
+    std::vector<bool> found(graph.nodes().size());
+    for (const loops::Group& group : groups)
+      for (int32_t member : group.members) found[size_t(member)] = true;
+    return found;
+  }
+
   template <class Visit>
   void for_outer_followers(int32_t node, Visit&& visit) const {
     for (int32_t follower : followers_[size_t(node)])
@@ -87,6 +95,37 @@ FusedGraph fuse(const Graph& graph, int64_t threads) {
   for (loops::Group& group : groups) fused.groups.push_back(std::move(group.fused));
   fused.graph = eliminate_dead_code(std::move(fused.graph));
   return fused;
+}
+
+namespace {
+
+void print_launch(std::ostream& out, const loops::Launch& launch) {
+  const loops::Kernel& kernel = launch.kernel;
+  const auto sizes = launch.shape.begin() + loops::shape_header;
+  out << launch.units << " units of " << launch.shape[0] << " lanes, sizes";
+  for (auto size = sizes; size != sizes + kernel.rank(); ++size) out << ' ' << *size;
+  for (size_t b = 0; b < launch.buffers.size(); ++b) {
+    static constexpr const char* names[] = {"input", "output", "scratch"};
+    const loops::Memory& memory = launch.buffers[b];
+    out << "\n  buffer " << b << " is " << names[size_t(memory.of)] << ' ' << memory.index << " from "
+        << memory.offset << ", strides";
+    const auto strides = sizes + int64_t(b + 1) * kernel.rank();
+    for (auto stride = strides; stride != strides + kernel.rank(); ++stride) out << ' ' << *stride;
+  }
+  out << '\n' << to_string(kernel);
+}
+
+}  // namespace
+
+std::string to_string(const FusedGraph& fused) {
+  std::ostringstream out;
+  out << fused.graph.to_string();
+  for (size_t g = 0; g < fused.groups.size(); ++g)
+    for (const loops::Launch& launch : fused.groups[g].launches) {
+      out << "\ngroup " << g << ": ";
+      print_launch(out, launch);
+    }
+  return out.str();
 }
 
 }  // namespace tandem

@@ -17,4 +17,7 @@ FusedGraph fuse(const Graph& graph, int64_t threads);
 
 const c10::OperatorHandle& fused_operator();
 
+/// The graph, and behind it the launches of each group: their kernels, sizes and strides.
+std::string to_string(const FusedGraph& fused);
+
 }  // namespace tandem

@@ -14,7 +14,7 @@ namespace tandem {
 namespace {
 
 constexpr std::string_view known_topics[] = {"all",    "cache", "compile",   "contract",
-                                             "graphs", "joint", "signature", "trace"};
+                                             "graphs", "joint", "loops", "signature", "trace"};
 
 /// What TANDEM_LOGS asked for. A level without topics means every topic, as does the topic "all".
 struct Listening {

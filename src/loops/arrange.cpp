@@ -101,17 +101,20 @@ int64_t wanted_pieces(const Kernel& kernel, const LoopNest& nest, int64_t thread
   return std::clamp<int64_t>(pieces, 1, std::max<int64_t>(first / least, 1));
 }
 
-/// Of so many lanes a unit is made, where lanes are kept.
-int64_t lanes_for_unit(const Kernel& kernel, int64_t along, int64_t threads) {
+/// Of so many lanes a unit is made, where lanes are kept: of all along the dimension, unless there would be
+/// too few units then.
+int64_t lanes_for_unit(const Kernel& kernel, const LoopNest& nest, int64_t threads) {
   if (!kernel.lane_kept) return 1;
-  const int64_t share = divided_up(divided_up(along, units_for_thread * threads), kernel.width);
-  return std::min(lanes_of_unit, std::max<int64_t>(share, 1) * kernel.width);
+  const int64_t along = nest[size_t(kernel.lane())].size, rows = kept_count(nest) / along;
+  const int64_t pieces = divided_up(units_for_thread * threads, rows);
+  const int64_t tiles = divided_up(divided_up(along, pieces), kernel.width);
+  return std::min(lanes_of_unit, tiles * kernel.width);
 }
 
 Launch launch_of(Loose loose, Kernel kernel, int64_t cut_length, int64_t threads) {
   Launch launch;
   const LoopNest& nest = loose.nest;
-  const int64_t along = nest[size_t(kernel.lane())].size, lanes = lanes_for_unit(kernel, along, threads);
+  const int64_t along = nest[size_t(kernel.lane())].size, lanes = lanes_for_unit(kernel, nest, threads);
   launch.units = kept_count(nest);
   if (kernel.lane_kept) launch.units = launch.units / along * divided_up(along, lanes);
   launch.work = kept_count(nest) * reduced_count(nest) * int64_t(kernel.exprs.size());

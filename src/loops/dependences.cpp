@@ -4,6 +4,7 @@
 
 #include "graph/draws.h"
 #include "graph/uses.h"
+#include "loops/anchors.h"
 #include "ops/facts.h"
 #include "ops/versions.h"
 
@@ -16,7 +17,12 @@ bool has_its_turn(const Node& node) {
 
 class Following {
  public:
-  explicit Following(const Graph& graph) : graph_(graph), makers_(makers(graph)), all_(graph.nodes().size()) {
+  Following(const Graph& graph, const std::vector<bool>& reads_memory)
+      : graph_(graph),
+        reads_memory_(reads_memory),
+        anchors_(anchors(graph)),
+        makers_(makers(graph)),
+        all_(graph.nodes().size()) {
     for (const Node& node : graph.nodes())
       for (const auto& [before, after] : node.writes) written_[graph.meta(before).storage];
   }
@@ -28,7 +34,9 @@ class Following {
 
  private:
   void add(const Node& node, int32_t number) {
-    for_each_argument(node, [&](Value v) { follow(makers_[v.id], number); });
+    const bool reads_memory = reads_memory_[size_t(number)];
+    for_each_argument(node,
+                      [&](Value v) { follow(makers_[(reads_memory ? anchors_[v.id] : v).id], number); });
     for (const auto& [before, after] : node.writes) {
       auto& readers = written_[graph_.meta(before).storage];
       for (int32_t reader : readers) follow(reader, number);
@@ -55,6 +63,8 @@ class Following {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& reads_memory_;
+  const std::vector<Value> anchors_;
   const std::vector<int32_t> makers_;
   std::vector<std::vector<int32_t>> all_;
   /// by storages that are written anywhere: who read or wrote them since they were written last
@@ -64,6 +74,8 @@ class Following {
 
 }  // namespace
 
-std::vector<std::vector<int32_t>> followers(const Graph& graph) { return Following(graph).run(); }
+std::vector<std::vector<int32_t>> followers(const Graph& graph, const std::vector<bool>& reads_memory) {
+  return Following(graph, reads_memory).run();
+}
 
 }  // namespace tandem::loops

@@ -23,7 +23,8 @@ class Grouping {
         threads_(threads),
         anchors_(anchors(graph)),
         makers_(makers(graph)),
-        followers_(followers(graph)),
+        is_for_loops_(for_loops(graph)),
+        followers_(followers(graph, is_for_loops_)),
         source_{graph_, anchors_, makers_},
         group_of_(graph.nodes().size(), -1),
         readers_(graph.value_count()),
@@ -33,7 +34,7 @@ class Grouping {
   std::vector<Group> run() {
     find_readers();
     for (now_ = 0; now_ < int32_t(group_of_.size()); ++now_)
-      if (is_for_loops(graph_, graph_.nodes()[size_t(now_)])) place(now_);
+      if (is_for_loops_[size_t(now_)]) place(now_);
     std::vector<Group> made;
     for (Candidate& candidate : groups_)
       if (!candidate.members.empty() && !only_moves(candidate.fused))
@@ -47,6 +48,12 @@ class Grouping {
     Fused fused;
     double time = 0;
   };
+
+  static std::vector<bool> for_loops(const Graph& graph) {
+    std::vector<bool> found;
+    for (const Node& node : graph.nodes()) found.push_back(is_for_loops(graph, node));
+    return found;
+  }
 
   const std::vector<Node>& nodes() const { return graph_.nodes(); }
   Value result(int32_t node) const { return std::get<Value>(nodes()[size_t(node)].results[0]); }
@@ -67,7 +74,7 @@ class Grouping {
     for (size_t n = 0; n < nodes().size(); ++n) {
       const Node& node = nodes()[n];
       if (is_view(node)) continue;
-      const bool loops = is_for_loops(graph_, node);
+      const bool loops = is_for_loops_[n];
       for_each_argument(node, [&](Value v) {
         const Value anchor = anchors_[v.id];
         if (loops)
@@ -193,6 +200,7 @@ class Grouping {
   const int64_t threads_;
   const std::vector<Value> anchors_;
   const std::vector<int32_t> makers_;
+  const std::vector<bool> is_for_loops_;  ///< of each node
   const std::vector<std::vector<int32_t>> followers_;
   const Source source_;
   std::vector<int32_t> group_of_;                ///< of each node; -1: none
