@@ -1,7 +1,12 @@
 #include <ATen/Parallel.h>
 #include <tandem/error.h>
 
+#include <c10/util/hash.h>
+
+#include <algorithm>
 #include <map>
+#include <mutex>
+#include <unordered_map>
 
 #include "backends/direct_writes.h"
 #include "backends/fused_call.h"
@@ -27,9 +32,12 @@ std::vector<loops::Kernel> kernels_of(const FusedGraph& fused) {
   return kernels;
 }
 
-/// Each code once, and which one every launch has.
-std::vector<uint8_t> bytes_of(const Machine& machine) {
+/// The members of each group; then each code once, and which one every launch has.
+std::vector<uint8_t> bytes_of(const FusedGraph& fused, const Machine& machine) {
   ByteWriter writer;
+  writer.list(fused.members, [&](const std::vector<int32_t>& members) {
+    writer.list(members, [&](int32_t member) { writer.number(uint64_t(member)); });
+  });
   std::map<const native::MachineCode*, size_t> places;
   std::vector<const native::MachineCode*> codes;
   for (const native::CodePointer& code : machine)
@@ -42,11 +50,21 @@ std::vector<uint8_t> bytes_of(const Machine& machine) {
   return {bytes.begin(), bytes.end()};
 }
 
+loops::Members read_members(ByteReader& reader) {
+  loops::Members all;
+  constexpr uint64_t too_many = uint64_t(1) << 31;
+  reader.list(1, [&] {
+    auto& members = all.emplace_back();
+    reader.list(1, [&] { members.push_back(int32_t(reader.number_below(too_many, "node"))); });
+    if (!std::is_sorted(members.begin(), members.end(), std::less_equal<>()))
+      reader.refuse("nodes are not in order");
+  });
+  return all;
+}
+
 /// What `bytes_of` wrote of the code of these kernels; nothing where it is of others, or not for this
 /// processor.
-std::optional<Machine> machine_from(const std::vector<uint8_t>& bytes,
-                                    const std::vector<loops::Kernel>& kernels) {
-  ByteReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+std::optional<Machine> machine_from(ByteReader& reader, const std::vector<loops::Kernel>& kernels) {
   std::vector<size_t> places;
   reader.list(1, [&] { places.push_back(reader.number()); });
   std::vector<std::string_view> texts;
@@ -76,7 +94,7 @@ class FusedExecutable final : public Executable {
 
   Tensors run(Tensors&& inputs) override { return interpreter_.run(std::move(inputs)); }
   bool shields_itself() const override { return true; }
-  std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(machine_); }
+  std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(fused_, machine_); }
 
  private:
   Interpreter interpreter_of() const {
@@ -107,11 +125,56 @@ class FusedExecutable final : public Executable {
   const Interpreter interpreter_;
 };
 
-FusedGraph fused_for_now(const Graph& graph) {
-  FusedGraph fused = fuse(graph, at::get_num_threads());
-  if (logs("loops")) log("loops", to_string(fused));
-  return fused;
-}
+/// Groups that were found, by the nodes of their graph, whatever the sizes: another size is grouped alike.
+class KnownGroups {
+ public:
+  FusedGraph fuse(const Graph& graph) {
+    const size_t key = structure_of(graph);
+    const std::shared_ptr<const loops::Members> known = find(key);
+    FusedGraph fused = tandem::fuse(graph, at::get_num_threads(), known.get());
+    if (!known) add(key, fused.members);
+    if (logs("loops")) log("loops", to_string(fused));
+    return fused;
+  }
+  void add(const Graph& graph, loops::Members members) { add(structure_of(graph), std::move(members)); }
+  void forget() {
+    std::lock_guard lock(mutex_);
+    all_.clear();
+  }
+
+ private:
+  /// Equal for graphs of equal nodes; what groups are found by it is checked against the graph.
+  static size_t structure_of(const Graph& graph) {
+    size_t hash = graph.nodes().size();
+    auto mix = [&](size_t part) { hash = c10::hash_combine(hash, part); };
+    auto mix_values = [&](const Operand& operand) {
+      for_each_value(operand, [&](Value v) { mix(size_t(v.id)); });
+    };
+    for (const Node& node : graph.nodes()) {
+      mix(std::hash<c10::OperatorHandle>()(node.op));
+      for (const Operand& argument : node.arguments) mix_values(argument);
+      for (const Operand& result : node.results) mix_values(result);
+    }
+    for (Value output : graph.outputs()) mix(size_t(output.id));
+    return hash;
+  }
+
+  std::shared_ptr<const loops::Members> find(size_t key) {
+    std::lock_guard lock(mutex_);
+    const auto found = all_.find(key);
+    return found == all_.end() ? nullptr : found->second;
+  }
+
+  void add(size_t key, loops::Members members) {
+    constexpr size_t most = 1024;
+    std::lock_guard lock(mutex_);
+    if (all_.size() >= most) all_.clear();
+    all_[key] = std::make_shared<const loops::Members>(std::move(members));
+  }
+
+  std::mutex mutex_;
+  std::unordered_map<size_t, std::shared_ptr<const loops::Members>> all_;
+};
 
 class FuseBackend : public Backend {
  public:
@@ -121,26 +184,34 @@ class FuseBackend : public Backend {
   bool fuses(const Graph& graph, const Node& node) const override { return loops::is_for_loops(graph, node); }
   DecompositionTable decompositions() const override { return loop_decompositions(); }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
-    FusedGraph fused = fused_for_now(graph);
+    FusedGraph fused = known_.fuse(graph);
     Machine machine = native::code_of(kernels_of(fused));
     return std::make_shared<FusedExecutable>(std::move(fused), std::move(machine));
   }
-  /// The groups are found again in the graph, which was checked: bytes say nothing of what is read where.
+  /// Bytes say which nodes are a group; what is read and written where is found in the graph.
   std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph,
                                    const CompileContext&) override {
-    FusedGraph fused = fused_for_now(graph);
-    std::optional<Machine> machine = machine_from(bytes, kernels_of(fused));
+    ByteReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    known_.add(graph, read_members(reader));
+    FusedGraph fused = known_.fuse(graph);
+    std::optional<Machine> machine = machine_from(reader, kernels_of(fused));
     if (!machine) return nullptr;
     return std::make_shared<FusedExecutable>(std::move(fused), std::move(*machine));
   }
-  void reset() override { native::forget_code(); }
+  void reset() override {
+    native::forget_code();
+    known_.forget();
+  }
+
+ protected:
+  KnownGroups known_;
 };
 
 class LoopsBackend final : public FuseBackend {
  public:
   std::string name() const override { return "loops"; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
-    return std::make_shared<FusedExecutable>(fused_for_now(graph), Machine());
+    return std::make_shared<FusedExecutable>(known_.fuse(graph), Machine());
   }
   std::shared_ptr<Executable> load(const std::vector<uint8_t>&, const Graph& graph,
                                    const CompileContext& context) override {

@@ -1,5 +1,6 @@
 #include "backends/fused_graph.h"
 
+#include <tandem/error.h>
 #include <tandem/passes.h>
 #include <torch/library.h>
 
@@ -7,7 +8,6 @@
 #include <sstream>
 
 #include "loops/dependences.h"
-#include "loops/groups.h"
 
 namespace tandem {
 
@@ -82,19 +82,39 @@ Node call_of(const loops::Fused& group, size_t number) {
 
 }  // namespace
 
-FusedGraph fuse(const Graph& graph, int64_t threads) {
-  std::vector<loops::Group> groups = loops::groups(graph, threads);
-  FusedGraph fused{graph.without_nodes(), {}};
+namespace {
+
+/// Nothing where members of one group wait for each other by way of others.
+std::optional<FusedGraph> with_groups(const Graph& graph, std::vector<loops::Group> groups) {
+  FusedGraph fused{graph.without_nodes(), {}, {}};
   std::vector<int32_t> group_ending(graph.nodes().size(), -1);
   for (size_t g = 0; g < groups.size(); ++g) group_ending[size_t(groups[g].members.back())] = int32_t(g);
+  size_t emitted = 0;
   Sequence(graph, groups).run([&](int32_t last) {
     const int32_t group = group_ending[size_t(last)];
+    emitted += group < 0 ? 1 : groups[size_t(group)].members.size();
     fused.graph.add_node(group < 0 ? graph.nodes()[size_t(last)]
                                    : call_of(groups[size_t(group)].fused, size_t(group)));
   });
-  for (loops::Group& group : groups) fused.groups.push_back(std::move(group.fused));
+  if (emitted != graph.nodes().size()) return std::nullopt;
+  for (loops::Group& group : groups) {
+    fused.groups.push_back(std::move(group.fused));
+    fused.members.push_back(std::move(group.members));
+  }
   fused.graph = eliminate_dead_code(std::move(fused.graph));
   return fused;
+}
+
+}  // namespace
+
+FusedGraph fuse(const Graph& graph, int64_t threads, const loops::Members* known) {
+  if (known)
+    if (auto groups = loops::groups_of(graph, threads, *known))
+      if (auto fused = with_groups(graph, std::move(*groups))) return std::move(*fused);
+  auto fused = with_groups(graph, loops::groups(graph, threads));
+  if (!fused)
+    throw Error("groups of nodes wait for each other; please report the graph:\n" + graph.to_string());
+  return std::move(*fused);
 }
 
 namespace {

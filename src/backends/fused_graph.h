@@ -3,17 +3,19 @@
 
 #include <tandem/graph.h>
 
-#include "loops/launch.h"
+#include "loops/groups.h"
 
 namespace tandem {
 
 struct FusedGraph {
   Graph graph;  ///< calls tandem::fused with the number of a group
   std::vector<loops::Fused> groups;
+  loops::Members members;  ///< nodes of the graph that it was, by group
 };
 
-/// What loops can compute is put into groups for so many threads; the rest stays as it is.
-FusedGraph fuse(const Graph& graph, int64_t threads);
+/// What loops can compute is put into groups for so many threads; the rest stays as it is. The groups are
+/// those with these members, found for other sizes before, where there are such and they fit.
+FusedGraph fuse(const Graph& graph, int64_t threads, const loops::Members* known = nullptr);
 
 const c10::OperatorHandle& fused_operator();
 

@@ -177,6 +177,8 @@ void add_bench(CLI::App& app) {
   command->add_flag("--linear", options->linear, "Compile time per node of gpt with 4 to 64 layers instead");
   command->add_flag("--scale", options->scale,
                     "Time of partitioner min_cut on networks of up to 100,000 nodes instead");
+  command->add_flag("--second-size", options->second_size,
+                    "Compiling gpt for four batch sizes, one behind the other, instead");
   command->add_flag("--promise", options->promise,
                     "Loops whose sizes keep changing, and watched calls, over eager instead");
   command->add_flag("--budget", options->budget,
@@ -198,6 +200,8 @@ void add_bench(CLI::App& app) {
       print_linear(chosen);
     else if (chosen.scale)
       print_scale(chosen);
+    else if (chosen.second_size)
+      print_second_size(chosen);
     else if (chosen.promise)
       print_promise(chosen);
     else if (chosen.budget)

@@ -27,7 +27,7 @@ struct BenchOptions {
   bool peers = false, json = false;
   /// something else than the models is measured
   bool overhead = false, linear = false, promise = false, warm_start = false, first_step = false,
-       budget = false, scale = false;
+       budget = false, scale = false, second_size = false;
   bool wide = false;  ///< of a first step: not the model, but wide_gpt
 };
 
@@ -54,6 +54,8 @@ void print_promise(const BenchOptions& options);
 /// Compile time per node of gpt from 4 to 64 layers.
 void print_linear(const BenchOptions& options);
 
+/// What another batch size of gpt takes, when the first was compiled.
+void print_second_size(const BenchOptions& options);
 /// Time that min_cut takes for ever deeper networks, at budgets and for backends that fuse or do not.
 void print_scale(const BenchOptions& options);
 

@@ -176,41 +176,45 @@ class Drafting {
 
   int32_t compute_fold(const Node& node, const FoldRow& row, Value result, const Way& way) {
     const Value operand = *argument_of(node, 0);
-    const std::optional<Access> access = access_of_folded(node, operand, result, way);
-    if (!access) return -1;
-    const int32_t element = evaluate(operand, *access);
+    const int64_t count = graph().meta(operand).numel() / graph().meta(result).numel();
+    Access access = access_of_kept(node, operand, result, way);
+    if (count > 1 && !add_folded(node, operand, way, access)) return -1;
+    const int32_t element = evaluate(operand, access);
     if (element < 0) return -1;
     Expressions& e = made_.expressions;
     const Type type = *type_of(graph().meta(result).dtype);
-    const int32_t folded = e.fold(row.op, e.cast(element, type));
-    if (!row.mean) return folded;
-    const int64_t count = graph().meta(operand).numel() / graph().meta(result).numel();
-    return e.binary(Op::Div, folded, e.number(double(count), type));
+    const int32_t value = e.cast(element, type);
+    if (count == 1) return value;
+    const int32_t folded = e.fold(row.op, value);
+    return row.mean ? e.binary(Op::Div, folded, e.number(double(count), type)) : folded;
   }
 
-  std::optional<Access> access_of_folded(const Node& node, Value operand, Value result, const Way& way) {
+  /// Where the operand's first element is that a place of the result folds.
+  Access access_of_kept(const Node& node, Value operand, Value result, const Way& way) const {
     const TensorMeta& meta = graph().meta(operand);
     const std::vector<int32_t> folded = folded_dims(graph(), node);
-    for (size_t loop : reduced_)
-      if (way.loops[loop].dim >= 0 && way.loops[loop].step != 0) return std::nullopt;
     const bool keeps = graph().meta(result).sizes.size() == meta.sizes.size();
     std::vector<int32_t> place;  // of each dimension of the result among the operand's; -1: folded
-    Dims sizes;
     for (int32_t dim = 0; dim < int32_t(meta.sizes.size()); ++dim) {
       const bool is_folded = std::binary_search(folded.begin(), folded.end(), dim);
-      sizes.push_back(is_folded ? meta.sizes[size_t(dim)] : 1);
-      if (!is_folded)
-        place.push_back(dim);
-      else if (keeps)
-        place.push_back(-1);
+      if (!is_folded || keeps) place.push_back(is_folded ? -1 : dim);
     }
+    return access_along(way, meta, [&](int32_t dim) { return place[size_t(dim)]; });
+  }
+
+  /// The folded dimensions go along the reduced loops, along which the result stays where it is.
+  bool add_folded(const Node& node, Value operand, const Way& way, Access& access) {
+    const TensorMeta& meta = graph().meta(operand);
+    Dims sizes(meta.sizes.size(), 1);
+    for (int32_t dim : folded_dims(graph(), node)) sizes[size_t(dim)] = meta.sizes[size_t(dim)];
+    for (size_t loop : reduced_)
+      if (way.loops[loop].dim >= 0) return false;
     const auto along = spread(made_.nest, reduced_, sizes, split);
-    if (!along) return std::nullopt;
-    Access access = access_along(way, meta, [&](int32_t dim) { return place[size_t(dim)]; });
+    if (!along) return false;
     for (size_t loop : reduced_)
       if ((*along)[loop].dim >= 0)
         access.strides[loop] = (*along)[loop].step * meta.strides[size_t((*along)[loop].dim)];
-    return access;
+    return true;
   }
 
   const Source& source_;

@@ -16,42 +16,50 @@ constexpr size_t most_members = 96, most_buffers = 28;
 /// Groups that read the same memory and were made last are the ones that are tried.
 constexpr size_t most_siblings = 4;
 
-class Grouping {
+struct Candidate {
+  std::vector<int32_t> members;
+  Fused fused;
+  double time = 0;
+};
+
+/// A graph, who reads what in it, and what groups of its nodes would be.
+class Candidates {
  public:
-  Grouping(const Graph& graph, int64_t threads)
+  Candidates(const Graph& graph, int64_t threads)
       : graph_(graph),
         threads_(threads),
         anchors_(anchors(graph)),
         makers_(makers(graph)),
         is_for_loops_(for_loops(graph)),
-        followers_(followers(graph, is_for_loops_)),
         source_{graph_, anchors_, makers_},
-        group_of_(graph.nodes().size(), -1),
         readers_(graph.value_count()),
-        is_kept_(graph.value_count()),
-        loaded_by_(graph.value_count()) {}
-
-  std::vector<Group> run() {
+        is_kept_(graph.value_count()) {
     find_readers();
-    for (now_ = 0; now_ < int32_t(group_of_.size()); ++now_)
-      if (is_for_loops_[size_t(now_)]) place(now_);
-    std::vector<Group> made;
-    for (Candidate& candidate : groups_)
-      if (!candidate.members.empty() && !only_moves(candidate.fused))
-        made.push_back({std::move(candidate.members), std::move(candidate.fused)});
-    return made;
+  }
+
+  bool is_for_loops(int32_t node) const { return is_for_loops_[size_t(node)]; }
+  const std::vector<bool>& all_for_loops() const { return is_for_loops_; }
+  Value anchor(Value v) const { return anchors_[v.id]; }
+  /// Who fills the memory that a value lies in.
+  int32_t maker(Value v) const { return makers_[anchor(v).id]; }
+
+  /// The kernel that computes these together, and how long it takes; nothing where none can.
+  std::optional<Candidate> candidate(std::vector<int32_t> members) const {
+    const std::vector<Value> stored = wanted(members);
+    if (stored.empty()) return std::nullopt;
+    std::optional<Draft> drafted = draft(source_, members, stored);
+    if (!drafted || drafted->repeats > 0) return std::nullopt;
+    if (drafted->loads.size() + drafted->stores.size() > most_buffers) return std::nullopt;
+    std::optional<Fused> fused = arrange(graph_, std::move(*drafted), threads_);
+    if (!fused) return std::nullopt;
+    const double time = nanoseconds(*fused);
+    return Candidate{std::move(members), std::move(*fused), time};
   }
 
  private:
-  struct Candidate {
-    std::vector<int32_t> members;
-    Fused fused;
-    double time = 0;
-  };
-
   static std::vector<bool> for_loops(const Graph& graph) {
     std::vector<bool> found;
-    for (const Node& node : graph.nodes()) found.push_back(is_for_loops(graph, node));
+    for (const Node& node : graph.nodes()) found.push_back(loops::is_for_loops(graph, node));
     return found;
   }
 
@@ -99,20 +107,40 @@ class Grouping {
     return found;
   }
 
-  std::optional<Candidate> candidate(std::vector<int32_t> members) const {
-    const std::vector<Value> stored = wanted(members);
-    if (stored.empty()) return std::nullopt;
-    std::optional<Draft> drafted = draft(source_, members, stored);
-    if (!drafted || drafted->repeats > 0) return std::nullopt;
-    if (drafted->loads.size() + drafted->stores.size() > most_buffers) return std::nullopt;
-    std::optional<Fused> fused = arrange(graph_, std::move(*drafted), threads_);
-    if (!fused) return std::nullopt;
-    const double time = nanoseconds(*fused);
-    return Candidate{std::move(members), std::move(*fused), time};
+  const Graph& graph_;
+  const int64_t threads_;
+  const std::vector<Value> anchors_;
+  const std::vector<int32_t> makers_;
+  const std::vector<bool> is_for_loops_;  ///< of each node
+  const Source source_;
+  std::vector<std::vector<int32_t>> readers_;  ///< of each anchor, those that loops can compute
+  std::vector<bool> is_kept_;                  ///< anchors that others read, or the caller
+};
+
+class Grouping {
+ public:
+  Grouping(const Graph& graph, int64_t threads)
+      : graph_(graph),
+        candidates_(graph, threads),
+        followers_(followers(graph, candidates_.all_for_loops())),
+        group_of_(graph.nodes().size(), -1),
+        loaded_by_(graph.value_count()) {}
+
+  std::vector<Group> run() {
+    for (now_ = 0; now_ < int32_t(group_of_.size()); ++now_)
+      if (candidates_.is_for_loops(now_)) place(now_);
+    std::vector<Group> made;
+    for (Candidate& candidate : groups_)
+      if (!candidate.members.empty() && !only_moves(candidate.fused))
+        made.push_back({std::move(candidate.members), std::move(candidate.fused)});
+    return made;
   }
 
+ private:
+  const std::vector<Node>& nodes() const { return graph_.nodes(); }
+
   void place(int32_t node) {
-    std::optional<Candidate> alone = candidate({node});
+    std::optional<Candidate> alone = candidates_.candidate({node});
     if (!alone) return;
     groups_.push_back(std::move(*alone));
     set_group(int32_t(groups_.size()) - 1);
@@ -131,7 +159,7 @@ class Grouping {
   std::vector<int32_t> producers(int32_t node) const {
     std::vector<int32_t> found;
     for_each_argument(nodes()[size_t(node)], [&](Value v) {
-      const int32_t maker = makers_[anchors_[v.id].id];
+      const int32_t maker = candidates_.maker(v);
       if (maker >= 0 && group_of_[size_t(maker)] >= 0) found.push_back(maker);
     });
     std::sort(found.rbegin(), found.rend());
@@ -142,7 +170,7 @@ class Grouping {
   std::vector<int32_t> siblings(int32_t node) const {
     std::vector<int32_t> found;
     for_each_argument(nodes()[size_t(node)], [&](Value v) {
-      const auto& all = loaded_by_[anchors_[v.id].id];
+      const auto& all = loaded_by_[candidates_.anchor(v).id];
       size_t tried = 0;
       for (auto group = all.rbegin(); group != all.rend() && tried < most_siblings; ++group)
         if (!groups_[size_t(*group)].members.empty())
@@ -160,7 +188,7 @@ class Grouping {
     std::vector<int32_t> both;
     std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
                std::back_inserter(both));
-    std::optional<Candidate> joined = candidate(std::move(both));
+    std::optional<Candidate> joined = candidates_.candidate(std::move(both));
     if (!joined || joined->time > a.time + b.time) return;
     b = std::move(*joined);
     a.members.clear();
@@ -197,15 +225,9 @@ class Grouping {
   }
 
   const Graph& graph_;
-  const int64_t threads_;
-  const std::vector<Value> anchors_;
-  const std::vector<int32_t> makers_;
-  const std::vector<bool> is_for_loops_;  ///< of each node
+  const Candidates candidates_;
   const std::vector<std::vector<int32_t>> followers_;
-  const Source source_;
   std::vector<int32_t> group_of_;                ///< of each node; -1: none
-  std::vector<std::vector<int32_t>> readers_;    ///< of each anchor, those that loops can compute
-  std::vector<bool> is_kept_;                    ///< anchors that others read, or the caller
   std::vector<std::vector<int32_t>> loaded_by_;  ///< groups that read an anchor
   std::vector<Candidate> groups_;
   std::vector<int32_t> visited_;
@@ -215,5 +237,23 @@ class Grouping {
 }  // namespace
 
 std::vector<Group> groups(const Graph& graph, int64_t threads) { return Grouping(graph, threads).run(); }
+
+std::optional<std::vector<Group>> groups_of(const Graph& graph, int64_t threads, const Members& members) {
+  const Candidates candidates(graph, threads);
+  std::vector<bool> is_taken(graph.nodes().size());
+  std::vector<Group> made;
+  for (const std::vector<int32_t>& each : members) {
+    bool fits = !each.empty();
+    for (int32_t node : each) {
+      fits =
+          fits && size_t(node) < is_taken.size() && candidates.is_for_loops(node) && !is_taken[size_t(node)];
+      if (fits) is_taken[size_t(node)] = true;
+    }
+    std::optional<Candidate> candidate = fits ? candidates.candidate(each) : std::nullopt;
+    if (!candidate) return std::nullopt;
+    made.push_back({std::move(candidate->members), std::move(candidate->fused)});
+  }
+  return made;
+}
 
 }  // namespace tandem::loops

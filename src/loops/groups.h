@@ -3,6 +3,8 @@
 
 #include "loops/launch.h"
 
+#include <optional>
+
 namespace tandem::loops {
 
 struct Group {
@@ -10,9 +12,15 @@ struct Group {
   Fused fused;
 };
 
+using Members = std::vector<std::vector<int32_t>>;
+
 /// Nodes that one nest can compute, put together where that takes less time: less memory is gone through. A
-/// node may be in several groups, where computing it again is cheaper than reading it, or in none: then it is
-/// for a library. The groups can be run one behind the other, and no node lies between members of one.
+/// node in no group is for a library. The groups can be run one behind the other, and no node lies between
+/// members of one.
 std::vector<Group> groups(const Graph& graph, int64_t threads);
+
+/// The same with these members, which were found for a graph of the same nodes and other sizes; nothing where
+/// they are no groups of this graph.
+std::optional<std::vector<Group>> groups_of(const Graph& graph, int64_t threads, const Members& members);
 
 }  // namespace tandem::loops
