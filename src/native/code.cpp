@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "base/counters.h"
+#include "loops/operators.h"
 #include "native/compiler.h"
 #include "native/llvm/plugin.h"
 #include "native/machine_code.h"
@@ -174,7 +175,7 @@ class Wanted {
 
 }  // namespace
 
-bool supports(loops::Op op, loops::Type) { return op != loops::Op::Sin && op != loops::Op::Cos; }
+bool supports(loops::Op op, loops::Type type) { return loops::operator_of(op).types & loops::kind_of(type); }
 
 bool can_compile() { return has_compiler(); }
 

@@ -1,73 +1,89 @@
 #include "native/llvm/exponential.h"
 #include "native/llvm/math.h"
 
-// Coefficients are minimax fits: scripts/fit_math.py prints them.
+// scripts/fit_math.py prints the coefficients.
 
 namespace tandem::native {
 namespace {
 
 /// (tanh x - x) / x^3 as a polynomial of x^2.
-constexpr double tanh_f32[] = {-0.3333333098963463,  0.13333212226064137,    -0.053947458932904722,
-                               0.021704161335080401, -0.0081852758457231917, 0.0021496783649933827};
+constexpr double tanh_f32[] = {-0.33333330906770253, 0.13333209767000689,    -0.05394720462258356,
+                               0.021702968840812402, -0.0081826777857432042, 0.0021475402044619308};
 constexpr double small_tanh = 0.625;
 
 /// erf x / x - 1 as a polynomial of x^2, for x up to 1.
-constexpr double erf_f32[] = {0.12837916706316807,    -0.37612638483859606,   0.11283782747632934,
-                              -0.026865445837429117,  0.0052210749092600041,  -0.00084847117731318871,
-                              0.00011270546129762361, -9.6801393462948201e-06};
+constexpr double erf_f32[] = {0.12837916706753943,    -0.37612638527454723,   0.11283783454160543,
+                              -0.026865488644514282,  0.0052211981611856636,  -0.00084865308191441025,
+                              0.00011283844468502758, -9.7183016261772996e-06};
 constexpr double erf_f64[] = {0.12837916709551259,     -0.37612638903183754,    0.11283791670955126,
-                              -0.026866170645131218,   0.0052239776254416823,   -0.00085483270234036678,
-                              0.00012055332978914017,  -1.492565023818136e-05,  1.6462110811747936e-06,
-                              -1.6365769161646855e-07, 1.4806033352100678e-08,  -1.2277786055297273e-09,
-                              9.3240037138248991e-11,  -6.1976328546524246e-12, 2.8079931635098668e-13};
+                              -0.026866170645131221,   0.0052239776254417222,   -0.00085483270234068553,
+                              0.00012055332979079813,  -1.4925650244031185e-05, 1.6462110955504415e-06,
+                              -1.6365771648996946e-07, 1.4806063537893697e-08,  -1.2278037528117848e-09,
+                              9.3253733064428042e-11,  -6.2020241028009755e-12, 2.8142776963716814e-13};
 
-/// -log(1 - erf x) as a polynomial of x - middle, up to where erf is 1.
+/// tanh x = x - x z below / (above + z below), of z = x^2.
+constexpr double tanh_below[] = {11486475, 810810, 12870, 44};
+constexpr double tanh_above[] = {34459425, 4729725, 135135, 990, 1};
+
+/// -log(1 - erf x) as a polynomial of x - 1, from there to where erf is 1.
 constexpr double complement_f32[] = {
-    7.8068153370012547,      5.3526811482009826,     0.94389354467228503,
-    0.01085362592666716,     -0.0021743149537449364, 0.00041566157035059786,
-    -7.4885729368869607e-05, 1.6271233695259684e-05, -8.8528547064966563e-07};
+    1.8496055098311677,      2.6389675305670246,     0.84310685118694939,
+    0.041564784642493448,    -0.010050037445484068,  0.0020171910931814836,
+    -0.00029362138953898618, 2.3304139702884842e-05, -2.5131693824130795e-07};
 constexpr double complement_f64[] = {
-    14.112437402148176,      7.2660995883651642,      0.96675305474183582,     0.005225658220852295,
-    -0.00087368732204747284, 0.00014729778762897496,  -2.4386353241631299e-05, 3.8895525799114032e-06,
-    -5.8566922585931198e-07, 8.0625051864744322e-08,  -9.5439898588833343e-09, 8.2765113949985563e-10,
-    8.4615574163416773e-11,  -9.5768153873855612e-12, -1.1333473406229171e-12, -1.6413951871172482e-11,
-    -5.8479837745393319e-12, -7.3399238289744737e-13, 5.6077789147568847e-13,  2.9428014232889115e-13,
-    6.7442833987295788e-14,  7.5546512052595774e-15,  2.8226991420735302e-16};
+    1.8496055099332482,      2.6389675142347757,     0.84310725635941264,     0.041561098025081268,
+    -0.010033825179147565,   0.0019779012160447865,  -0.00023731643602328112, -2.6296322964939586e-05,
+    2.7198964522211306e-05,  -9.671365516317806e-06, 2.1319284757446613e-06,  -2.0480384402109589e-07,
+    -5.8015757422071813e-08, 3.3392793111781525e-08, -8.5191668847959508e-09, 1.3191701503298668e-09,
+    -1.1933268355204878e-10, 4.8653295424420527e-12};
 
 struct Complement {
   std::span<const double> coefficients;
-  double middle, end;
+  double end;
 };
 
 llvm::Value* erf_of_large(Builder& builder, const Lanes& lanes, llvm::Value* size) {
-  const Complement of =
-      lanes.is_double() ? Complement{complement_f64, 3.5, 6} : Complement{complement_f32, 2.5, 4};
-  llvm::Value* place = builder.CreateFSub(lanes.at_most(size, of.end), lanes.number(of.middle));
+  const Complement of = lanes.is_double() ? Complement{complement_f64, 6} : Complement{complement_f32, 4};
+  llvm::Value* place = builder.CreateFSub(lanes.at_most(size, of.end), lanes.number(1));
   llvm::Value* power = builder.CreateFNeg(lanes.polynomial(place, of.coefficients));
   return builder.CreateFSub(lanes.number(1), plain_exponential(builder, lanes, power));
 }
 
-llvm::Value* tanh_by_expm1(Builder& builder, const Lanes& lanes, llvm::Value* x) {
-  llvm::Value* size = lanes.at_most(lanes.abs(x), 20);
-  llvm::Value* grown = emit_expm1(builder, lanes, builder.CreateFAdd(size, size));
-  llvm::Value* result = builder.CreateFDiv(grown, builder.CreateFAdd(grown, lanes.number(2)));
-  return lanes.with_sign(result, x);
+/// e^2x + 1, for x from 0 on; where tanh is 1 that of a smaller x.
+llvm::Value* grown_by_one(Builder& builder, const Lanes& lanes, llvm::Value* size) {
+  llvm::Value* bounded = lanes.at_most(size, lanes.is_double() ? 20 : 10);
+  llvm::Value* grown = plain_exponential(builder, lanes, builder.CreateFAdd(bounded, bounded));
+  return builder.CreateFAdd(grown, lanes.number(1));
+}
+
+llvm::Value* tanh_by_polynomial(Builder& builder, const Lanes& lanes, llvm::Value* size,
+                                llvm::Value* is_small) {
+  llvm::Value* square = builder.CreateFMul(size, size);
+  llvm::Value* cube = builder.CreateFMul(square, size);
+  llvm::Value* small = lanes.fma(cube, lanes.polynomial(square, tanh_f32), size);
+  llvm::Value* below_one = builder.CreateFDiv(lanes.number(2), grown_by_one(builder, lanes, size));
+  return builder.CreateSelect(is_small, small, builder.CreateFSub(lanes.number(1), below_one));
+}
+
+/// One division, the slowest step, serves small and large ones.
+llvm::Value* tanh_by_ratio(Builder& builder, const Lanes& lanes, llvm::Value* size, llvm::Value* is_small) {
+  llvm::Value* square = builder.CreateFMul(size, size);
+  llvm::Value* below = builder.CreateFMul(square, lanes.polynomial(square, tanh_below));
+  llvm::Value* sum = builder.CreateFAdd(below, lanes.polynomial(square, tanh_above));
+  llvm::Value* above = builder.CreateSelect(is_small, builder.CreateFMul(size, below), lanes.number(2));
+  llvm::Value* under = builder.CreateSelect(is_small, sum, grown_by_one(builder, lanes, size));
+  llvm::Value* whole = builder.CreateSelect(is_small, size, lanes.number(1));
+  return builder.CreateFSub(whole, builder.CreateFDiv(above, under));
 }
 
 }  // namespace
 
 llvm::Value* emit_tanh(Builder& builder, const Lanes& lanes, llvm::Value* x) {
-  if (lanes.is_double()) return tanh_by_expm1(builder, lanes, x);
-  llvm::Value* square = builder.CreateFMul(x, x);
-  llvm::Value* cube = builder.CreateFMul(square, x);
-  llvm::Value* small = lanes.fma(cube, lanes.polynomial(square, tanh_f32), x);
-
   llvm::Value* size = lanes.abs(x);
-  llvm::Value* bounded = lanes.at_most(size, 10);
-  llvm::Value* grown = plain_exponential(builder, lanes, builder.CreateFAdd(bounded, bounded));
-  llvm::Value* below_one = builder.CreateFDiv(lanes.number(2), builder.CreateFAdd(grown, lanes.number(1)));
-  llvm::Value* large = lanes.with_sign(builder.CreateFSub(lanes.number(1), below_one), x);
-  return builder.CreateSelect(builder.CreateFCmpOLT(size, lanes.number(small_tanh)), small, large);
+  llvm::Value* is_small = builder.CreateFCmpOLT(size, lanes.number(small_tanh));
+  llvm::Value* result = lanes.is_double() ? tanh_by_ratio(builder, lanes, size, is_small)
+                                          : tanh_by_polynomial(builder, lanes, size, is_small);
+  return lanes.with_sign(result, x);
 }
 
 llvm::Value* emit_erf(Builder& builder, const Lanes& lanes, llvm::Value* x) {

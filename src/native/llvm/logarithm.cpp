@@ -2,20 +2,20 @@
 
 #include <limits>
 
-// Coefficients are minimax fits: scripts/fit_math.py prints them.
+// scripts/fit_math.py prints the coefficients.
 
 namespace tandem::native {
 namespace {
 
 /// (log(1 + f) - f + f^2 / 2) / f^3.
-constexpr double cubic_f32[] = {0.33333332869119553,  -0.24999966138606308, 0.20000035427021337,
-                                -0.16669429527128163, 0.1428695055737938,   -0.12425176175052347,
-                                0.11012034188754359,  -0.10793528472291004, 0.10743201893370727,
-                                -0.061521758302128395};
+constexpr double cubic_f32[] = {0.33333332863491483,  -0.24999966037023832, 0.20000035793458967,
+                                -0.16669434589720916, 0.14286944947713112,  -0.12425092810118579,
+                                0.11012036305078621,  -0.10794028152199094, 0.10743460524244358,
+                                -0.061515633201950741};
 /// (2 atanh(s) - 2 s) / s^3 as a polynomial of s^2.
-constexpr double atanh_f64[] = {0.6666666666666734,  0.39999999999416874, 0.28571428741973026,
-                                0.22222198610708382, 0.18183562563702943, 0.15314091983678835,
-                                0.14795564187410906};
+constexpr double atanh_f64[] = {0.6666666666666734,  0.39999999999414682, 0.28571428742386523,
+                                0.22222198573295845, 0.1818356432034991,  0.15314050700629514,
+                                0.1479594819628893};
 
 /// Parts of ln 2, the first with zeros at its end, so that its products with exponents are exact.
 constexpr double ln2_high_f32 = 0x1.62e4p-1, ln2_low_f32 = 0x1.7f7d1cf79abcap-20;
@@ -93,7 +93,10 @@ llvm::Value* emit_log1p(Builder& builder, const Lanes& lanes, llvm::Value* x) {
   llvm::Value* smaller = builder.CreateSelect(x_is_large, one, x);
   llvm::Value* lost = builder.CreateFSub(smaller, builder.CreateFSub(sum, larger));
   const Split split = split_at_root_of_half(builder, lanes, sum);
-  llvm::Value* lost_of_m = builder.CreateFMul(lost, lanes.power_of_two(builder.CreateNeg(split.exponent)));
+  // Beyond this size nothing is lost that could be seen, and the scale would be no normal number.
+  llvm::Value* bounded =
+      builder.CreateBinaryIntrinsic(llvm::Intrinsic::smin, split.exponent, lanes.integer(64));
+  llvm::Value* lost_of_m = builder.CreateFMul(lost, lanes.power_of_two(builder.CreateNeg(bounded)));
   llvm::Value* m_less_one = builder.CreateFSub(split.m, one);
   llvm::Value* f = builder.CreateFAdd(m_less_one, lost_of_m);
   llvm::Value* lost_of_f = builder.CreateFSub(lost_of_m, builder.CreateFSub(f, m_less_one));

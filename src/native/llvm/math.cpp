@@ -17,6 +17,8 @@ constexpr MathFunction math_functions[] = {
     {loops::Op::Tanh, "tanh", emit_tanh},
     {loops::Op::Erf, "erf", emit_erf},
     {loops::Op::Sigmoid, "sigmoid", emit_sigmoid},
+    {loops::Op::Sin, "sin", emit_sin},
+    {loops::Op::Cos, "cos", emit_cos},
 };
 
 const MathFunction* find_function(loops::Op op) {

@@ -21,6 +21,8 @@ llvm::Value* emit_expm1(Builder& builder, const Lanes& lanes, llvm::Value* x);
 llvm::Value* emit_sigmoid(Builder& builder, const Lanes& lanes, llvm::Value* x);
 llvm::Value* emit_tanh(Builder& builder, const Lanes& lanes, llvm::Value* x);
 llvm::Value* emit_erf(Builder& builder, const Lanes& lanes, llvm::Value* x);
+llvm::Value* emit_sin(Builder& builder, const Lanes& lanes, llvm::Value* x);
+llvm::Value* emit_cos(Builder& builder, const Lanes& lanes, llvm::Value* x);
 llvm::Value* emit_log(Builder& builder, const Lanes& lanes, llvm::Value* x);
 llvm::Value* emit_log1p(Builder& builder, const Lanes& lanes, llvm::Value* x);
 
