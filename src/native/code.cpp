@@ -14,7 +14,6 @@
 #include "base/counters.h"
 #include "loops/operators.h"
 #include "native/compiler.h"
-#include "native/llvm/plugin.h"
 #include "native/machine_code.h"
 #include "native/processor.h"
 
@@ -76,13 +75,6 @@ Memory& memory() {
   return all;
 }
 
-CodePointer compiled(const loops::Kernel& kernel, const std::string& text) {
-  const std::vector<uint8_t> object = compile_object(kernel);
-  std::vector<uint8_t> bytes = to_bytes(link(object, kernel_symbol), text, processor_features());
-  const Artifact artifact = *read_artifact(bytes, text);
-  return in_memory(std::move(bytes), artifact);
-}
-
 struct Task {
   const loops::Kernel* kernel;
   const std::string* text;
@@ -114,7 +106,7 @@ class Work {
 
   void compile(const Task& task) {
     try {
-      *task.result = compiled(*task.kernel, *task.text);
+      *task.result = compiled_for(*task.kernel, *task.text, processor_features());
       count("kernel_compiled");
     } catch (...) {
       const std::lock_guard lock(mutex_);

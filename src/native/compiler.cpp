@@ -78,11 +78,11 @@ void receive(void* receiver, Part part, const char* bytes, size_t size) {
   }
 }
 
-Received compile_with(const loops::Kernel& kernel, bool texts) {
+Received compile_with(const loops::Kernel& kernel, const std::string& features, bool texts) {
   if (!compiler().plugin)
     throw Error("Machine code cannot be made: " + compiler().complaint + ". Use another backend.");
   Received received;
-  compiler().plugin->compile({&kernel, processor_features().c_str(), texts, &received, receive});
+  compiler().plugin->compile({&kernel, features.c_str(), texts, &received, receive});
   if (!received.error.empty())
     throw Error("LLVM cannot compile a kernel: " + received.error + "\n" + to_string(kernel));
   return received;
@@ -92,13 +92,13 @@ Received compile_with(const loops::Kernel& kernel, bool texts) {
 
 bool has_compiler() { return compiler().plugin != nullptr; }
 
-std::vector<uint8_t> compile_object(const loops::Kernel& kernel) {
-  const Received received = compile_with(kernel, false);
+std::vector<uint8_t> compile_object(const loops::Kernel& kernel, const std::string& features) {
+  const Received received = compile_with(kernel, features, false);
   return {received.object.begin(), received.object.end()};
 }
 
 CompilerTexts compiler_texts(const loops::Kernel& kernel) {
-  Received received = compile_with(kernel, true);
+  Received received = compile_with(kernel, processor_features(), true);
   return {std::move(received.ir), std::move(received.assembly)};
 }
 

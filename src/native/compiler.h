@@ -11,8 +11,9 @@ namespace tandem::native {
 /// Whether there is the plugin, and it can be opened; opens it.
 bool has_compiler();
 
-/// The relocatable object that holds the kernel's code. Throws Error without a compiler.
-std::vector<uint8_t> compile_object(const loops::Kernel& kernel);
+/// The relocatable object that holds the kernel's code, for processors with these features. Throws Error
+/// without a compiler.
+std::vector<uint8_t> compile_object(const loops::Kernel& kernel, const std::string& features);
 
 /// The kernel as LLVM's IR and as assembly.
 struct CompilerTexts {

@@ -1,5 +1,8 @@
 #include "native/machine_code.h"
 
+#include "native/compiler.h"
+#include "native/llvm/plugin.h"
+
 namespace tandem::native {
 namespace {
 
@@ -20,6 +23,13 @@ class CodeInMemory final : public MachineCode {
 };
 
 }  // namespace
+
+CodePointer compiled_for(const loops::Kernel& kernel, const std::string& text, const std::string& features) {
+  const std::vector<uint8_t> object = compile_object(kernel, features);
+  std::vector<uint8_t> bytes = to_bytes(link(object, kernel_symbol), text, features);
+  const Artifact artifact = *read_artifact(bytes, text);
+  return in_memory(std::move(bytes), artifact);
+}
 
 CodePointer in_memory(std::vector<uint8_t> bytes, const Artifact& artifact) {
   return std::make_shared<CodeInMemory>(std::move(bytes), artifact);

@@ -6,7 +6,7 @@
 #include "aot/joint.h"
 #include "cache/children.h"
 #include "cache/fingerprints.h"
-#include "cache/new_process.h"
+#include "support/new_process.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "cache/local_store_fixture.h"
-#include "cache/new_process.h"
+#include "support/new_process.h"
 
 namespace tandem::cache {
 namespace {

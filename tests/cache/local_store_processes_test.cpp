@@ -10,7 +10,7 @@
 
 #include "cache/local_store_fixture.h"
 #include "cache/long_form.h"
-#include "cache/new_process.h"
+#include "support/new_process.h"
 #include "cache/scratch_folder.h"
 
 namespace tandem::cache {

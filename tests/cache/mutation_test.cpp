@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "cache/attack.h"
-#include "cache/mutate.h"
+#include "support/mutate.h"
 
 using namespace tandem;
 using namespace tandem::test;

@@ -3,7 +3,7 @@
 #include <tandem/passes.h>
 #include <torch/library.h>
 
-#include "cache/new_process.h"
+#include "support/new_process.h"
 #include "cache/processes.h"
 #include "support/notes.h"
 

@@ -1,5 +1,6 @@
 // Machine code of random kernels against what they say, element by element.
 #include "native/launches.h"
+#include "native/machine_code.h"
 
 #include <cstdlib>
 
@@ -61,6 +62,17 @@ TEST(RandomKernels, MachineCodeIsWithinTheBounds) {
     forget_code();
   }
   EXPECT_GT(judgement.known, 10 * judgement.unknown);
+}
+
+/// What older processors have, where this one has more.
+TEST(RandomKernels, MachineCodeOfFewFeaturesIsWithinTheBounds) {
+  NEEDS_COMPILER();
+  loops::Judgement judgement;
+  for (const Case& each : cases(7000, 7300)) {
+    const CodePointer code = compiled_for(each.kernel, to_string(each.kernel), "sse4.1,avx,fma,avx2");
+    judgement.look_at(each, loops::Bounds(each), loops::launched(each, code->entry()));
+    ASSERT_TRUE(judgement.complaint.empty()) << judgement.complaint;
+  }
 }
 
 TEST(RandomKernels, PiecesOfALaunchGiveWhatItGives) {
