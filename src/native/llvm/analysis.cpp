@@ -1,20 +1,12 @@
 #include "native/llvm/emitter.h"
 
+#include "loops/operators.h"
+
 #include <algorithm>
 
 namespace tandem::native {
-namespace {
 
-template <class Visit>
-void for_operands(const loops::Expr& expr, Visit visit) {
-  if (expr.op == loops::Op::Load || expr.op == loops::Op::Number || expr.op == loops::Op::Index) return;
-  for (int32_t operand : {expr.a, expr.b, expr.c})
-    if (operand >= 0) visit(operand);
-}
-
-bool is_fold(const loops::Expr& expr) { return expr.op >= loops::Op::ReduceSum; }
-
-}  // namespace
+using loops::is_fold;
 
 void Emitter::analyse() {
   varying_ = loops::varying(kernel_);
@@ -27,7 +19,8 @@ std::vector<bool> Emitter::needed() const {
   std::vector<bool> needed(kernel_.exprs.size());
   for (const loops::Store& store : kernel_.stores) needed[store.expr] = true;
   for (size_t i = kernel_.exprs.size(); i-- > 0;)
-    if (needed[i]) for_operands(kernel_.exprs[i], [&](int32_t operand) { needed[operand] = true; });
+    if (needed[i])
+      for (int32_t operand : operands(kernel_.exprs[i])) needed[operand] = true;
   return needed;
 }
 
@@ -38,7 +31,8 @@ std::vector<bool> Emitter::lane_varying() const {
     bool any = is_fold(expr) && kernel_.lane_kept;
     if (expr.op == loops::Op::Load) any = kernel_.buffers[expr.a].lane != loops::Step::Zero;
     if (expr.op == loops::Op::Index) any = expr.a == kernel_.lane();
-    if (!is_fold(expr)) for_operands(expr, [&](int32_t operand) { any = any || varies[operand]; });
+    if (!is_fold(expr))
+      for (int32_t operand : operands(expr)) any = any || varies[operand];
     varies[i] = any;
   }
   return varies;
@@ -47,7 +41,7 @@ std::vector<bool> Emitter::lane_varying() const {
 void Emitter::add_needed(int32_t expr, std::vector<bool>& wanted) const {
   if (!varying_[expr] || wanted[expr]) return;
   wanted[expr] = true;
-  for_operands(kernel_.exprs[expr], [&](int32_t operand) { add_needed(operand, wanted); });
+  for (int32_t operand : operands(kernel_.exprs[expr])) add_needed(operand, wanted);
 }
 
 Emitter::Pass Emitter::pass_of(int32_t number) const {
@@ -58,7 +52,8 @@ Emitter::Pass Emitter::pass_of(int32_t number) const {
     const loops::Expr& expr = kernel_.exprs[i];
     if (!needed_[i] || !is_fold(expr) || passes_[i] != number + 1) continue;
     pass.folds.push_back(i);
-    pass.has_sums |= expr.op == loops::Op::ReduceSum;
+    if (expr.op == loops::Op::ReduceSum && loops::kind_of(expr.type) == loops::Floats)
+      pass.sums.push_back(static_cast<int32_t>(pass.folds.size()) - 1);
     add_needed(expr.a, wanted);
   }
   for (size_t i = 0; i < kernel_.stores.size(); ++i) {

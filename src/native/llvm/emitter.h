@@ -33,7 +33,7 @@ class Emitter {
   struct Pass {
     std::vector<int32_t> exprs, folds, stores;
     std::vector<int32_t> buffers;  ///< that differ from step to step
-    bool has_sums = false;
+    std::vector<int32_t> sums;     ///< places in `folds` of sums that rounding makes wrong
   };
 
   // analysis.cpp
@@ -55,6 +55,7 @@ class Emitter {
 
   // nest.cpp: the loops over reduced dimensions
   void emit_pass(int32_t number);
+  void finish_sum(llvm::Value*& sum, llvm::Value* error);
   Values emit_nest(const Pass& pass, int32_t dimension, const Values& folded);
   Values emit_steps(const Pass& pass, int32_t dimension, const Range& range, const Values& folded);
   Values emit_step(const Pass& pass, llvm::Value* new_from, const Values& folded);

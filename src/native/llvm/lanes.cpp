@@ -36,4 +36,11 @@ llvm::Value* Lanes::at_least(llvm::Value* x, double bound) const {
   return builder_.CreateSelect(builder_.CreateFCmpOLT(x, number(bound)), number(bound), x);
 }
 
+Sum exact_sum(Builder& builder, llvm::Value* a, llvm::Value* b) {
+  llvm::Value* sum = builder.CreateFAdd(a, b);
+  llvm::Value* of_b = builder.CreateFSub(sum, a);
+  llvm::Value* of_a = builder.CreateFSub(sum, of_b);
+  return {sum, builder.CreateFAdd(builder.CreateFSub(a, of_a), builder.CreateFSub(b, of_b))};
+}
+
 }  // namespace tandem::native

@@ -46,4 +46,10 @@ class Lanes {
   bool double_;
 };
 
+/// a + b, and what rounding took from it; NaN beside a sum that is not finite.
+struct Sum {
+  llvm::Value *sum, *error;
+};
+Sum exact_sum(Builder& builder, llvm::Value* a, llvm::Value* b);
+
 }  // namespace tandem::native

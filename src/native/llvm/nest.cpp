@@ -1,10 +1,11 @@
 #include "native/llvm/emitter.h"
+#include "native/llvm/lanes.h"
 
 namespace tandem::native {
 namespace {
 
-/// Sums are taken of so many steps by themselves before they are added to what came before: the error of a
-/// sum grows with the number of terms that one number takes up.
+/// Sums are taken of so many steps by themselves before they are added to what came before, of which what
+/// rounding takes is kept: the error of a sum grows with the number of terms that one number takes up.
 constexpr int64_t steps_together = 64;
 
 }  // namespace
@@ -14,13 +15,22 @@ void Emitter::emit_pass(int32_t number) {
   if (pass.folds.empty() && pass.stores.empty()) return;
   Values identities;
   for (int32_t fold : pass.folds) identities.push_back(identity(kernel_.exprs[fold]));
+  for (int32_t sum : pass.sums) identities.push_back(identities[sum]);
   const Place before = place_;
-  const Values folded = emit_nest(pass, kernel_.kept, identities);
+  Values folded = emit_nest(pass, kernel_.kept, identities);
   place_ = before;
-  for (size_t i = 0; i < folded.size(); ++i) {
+  for (size_t i = 0; i < pass.sums.size(); ++i)
+    finish_sum(folded[pass.sums[i]], folded[pass.folds.size() + i]);
+  for (size_t i = 0; i < pass.folds.size(); ++i) {
     const int32_t fold = pass.folds[i];
     values_[fold] = kernel_.lane_kept ? folded[i] : fold_lanes(kernel_.exprs[fold], folded[i]);
   }
+}
+
+/// Beside an infinite sum there is no error that could be told.
+void Emitter::finish_sum(llvm::Value*& sum, llvm::Value* error) {
+  llvm::Value* is_number = builder_.CreateFCmpORD(error, error);
+  sum = builder_.CreateSelect(is_number, builder_.CreateFAdd(sum, error), sum);
 }
 
 llvm::Value* Emitter::reduced_size(int32_t dimension) {
@@ -34,19 +44,19 @@ Values Emitter::emit_nest(const Pass& pass, int32_t dimension, const Values& fol
   if (dimension == kernel_.rank()) return emit_step(pass, nullptr, folded);
   const int64_t step = dimension == kernel_.lane() ? kernel_.width : 1;
   const Range whole = {int64(0), reduced_size(dimension), int64(step)};
-  if (!pass.has_sums) return emit_steps(pass, dimension, whole, folded);
+  if (pass.sums.empty()) return emit_steps(pass, dimension, whole, folded);
   const Range blocks = {whole.begin, whole.end, int64(step * steps_together)};
   return emit_loop(builder_, blocks, folded, [&](llvm::Value* begin, const Values& before) {
     Values own = before;
-    for (size_t i = 0; i < own.size(); ++i) {
-      const loops::Expr& fold = kernel_.exprs[pass.folds[i]];
-      if (fold.op == loops::Op::ReduceSum) own[i] = identity(fold);
-    }
+    for (size_t i = 0; i < pass.sums.size(); ++i)
+      own[pass.sums[i]] = own[pass.folds.size() + i] = identity(kernel_.exprs[pass.folds[pass.sums[i]]]);
     llvm::Value* end = smaller(builder_.CreateAdd(begin, blocks.step), whole.end);
     own = emit_steps(pass, dimension, {begin, end, whole.step}, own);
-    for (size_t i = 0; i < own.size(); ++i) {
-      const loops::Expr& fold = kernel_.exprs[pass.folds[i]];
-      if (fold.op == loops::Op::ReduceSum) own[i] = binary(loops::Op::Add, fold.type, before[i], own[i]);
+    for (size_t i = 0; i < pass.sums.size(); ++i) {
+      const size_t sum = static_cast<size_t>(pass.sums[i]), error = pass.folds.size() + i;
+      const Sum total = exact_sum(builder_, before[sum], own[sum]);
+      own[sum] = total.sum;
+      own[error] = builder_.CreateFAdd(builder_.CreateFAdd(before[error], own[error]), total.error);
     }
     return own;
   });
@@ -92,6 +102,7 @@ Values Emitter::emit_step(const Pass& pass, llvm::Value* new_from, const Values&
     static constexpr loops::Op steps[] = {loops::Op::Add, loops::Op::Mul, loops::Op::Max, loops::Op::Min};
     results.push_back(binary(steps[nth], fold.type, folded[i], operands[i]));
   }
+  results.append(folded.begin() + static_cast<int64_t>(results.size()), folded.end());
   return results;
 }
 

@@ -42,17 +42,6 @@ struct Turned {
   llvm::Value* rest_error;  ///< what rounding took from it
 };
 
-struct Sum {
-  llvm::Value *sum, *error;
-};
-
-Sum exact_sum(Builder& builder, llvm::Value* a, llvm::Value* b) {
-  llvm::Value* sum = builder.CreateFAdd(a, b);
-  llvm::Value* of_b = builder.CreateFSub(sum, a);
-  llvm::Value* of_a = builder.CreateFSub(sum, of_b);
-  return {sum, builder.CreateFAdd(builder.CreateFSub(a, of_a), builder.CreateFSub(b, of_b))};
-}
-
 /// The nearest integer has to have less than 52 bits.
 Turned turned_by_integer(Builder& builder, const Lanes& lanes, llvm::Value* shifted) {
   llvm::Value* shift = lanes.number(0x1.8p52);
