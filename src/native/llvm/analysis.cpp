@@ -44,6 +44,18 @@ void Emitter::add_needed(int32_t expr, std::vector<bool>& wanted) const {
   for (int32_t operand : operands(kernel_.exprs[expr])) add_needed(operand, wanted);
 }
 
+/// Whether all that it does along reduced dimensions is so little that wider tiles have room in the
+/// registers.
+bool Emitter::folds_columns() const {
+  const auto is_little = [](const loops::Expr& expr) {
+    const bool is_narrow = expr.type != loops::Type::I64 && expr.type != loops::Type::F64;
+    return is_narrow && (expr.op < loops::Op::Exp || expr.op > loops::Op::Cos);
+  };
+  const auto is_gathered = [](const loops::Buffer& buffer) { return buffer.lane == loops::Step::Any; };
+  return kernel_.width > 1 && kernel_.exprs.size() <= 8 && std::ranges::any_of(kernel_.exprs, is_fold) &&
+         std::ranges::all_of(kernel_.exprs, is_little) && std::ranges::none_of(kernel_.buffers, is_gathered);
+}
+
 Emitter::Pass Emitter::pass_of(int32_t number) const {
   Pass pass;
   std::vector<bool> wanted(kernel_.exprs.size()), moved(kernel_.buffers.size());

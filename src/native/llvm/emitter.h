@@ -41,6 +41,7 @@ class Emitter {
   std::vector<bool> needed() const;
   std::vector<bool> lane_varying() const;
   Pass pass_of(int32_t number) const;
+  bool folds_columns() const;
   void add_needed(int32_t expr, std::vector<bool>& wanted) const;
 
   // units.cpp: the loops over units and over tiles of lanes
@@ -48,6 +49,7 @@ class Emitter {
   void emit_unit(llvm::Value* unit);
   void find_unit(llvm::Value* unit);
   void emit_tiles();
+  llvm::Value* emit_wide_tiles(llvm::Value* begin, llvm::Value* end);
   void emit_tile();
   void evaluate_before_tiles();
   void evaluate_unreduced(int32_t passes);
@@ -97,6 +99,7 @@ class Emitter {
   const Target& target_;
   llvm::Module& module_;
   Builder builder_;
+  int32_t width_;  ///< of the tile that is emitted
   std::vector<bool> varying_, needed_, lane_varying_;
   std::vector<int32_t> passes_;
   std::vector<int32_t> load_reduced_;  ///< buffers' dimensions along which a pass moves them

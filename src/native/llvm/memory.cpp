@@ -45,8 +45,7 @@ llvm::Type* Emitter::in_memory(loops::Type type) {
 }
 
 llvm::Type* Emitter::wide(llvm::Type* element) {
-  return kernel_.width > 1 ? llvm::FixedVectorType::get(element, static_cast<unsigned>(kernel_.width))
-                           : element;
+  return width_ > 1 ? llvm::FixedVectorType::get(element, static_cast<unsigned>(width_)) : element;
 }
 
 llvm::Value* Emitter::smaller(llvm::Value* a, llvm::Value* b) {
@@ -89,7 +88,7 @@ llvm::Value* Emitter::load(int32_t buffer) {
   const llvm::Align align(type->getPrimitiveSizeInBits() / 8);
   const bool lanes = place_.index.size() && kernel_.lane() >= 0 && place_.index[kernel_.lane()];
   llvm::Value* value;
-  if (of.lane == loops::Step::Zero || kernel_.width == 1 || !lanes)
+  if (of.lane == loops::Step::Zero || width_ == 1 || !lanes)
     value = builder_.CreateAlignedLoad(type, address, align);
   else if (of.lane == loops::Step::One)
     value = builder_.CreateAlignedLoad(wide(type), address, align);
@@ -105,9 +104,9 @@ void Emitter::store(int32_t buffer, llvm::Value* value, bool lanes_vary) {
   if (to.type == loops::Type::Bool)
     value = builder_.CreateZExt(value, value->getType()->isVectorTy() ? wide(type) : type);
   const llvm::Align align(type->getPrimitiveSizeInBits() / 8);
-  if (kernel_.width == 1) lanes_vary = lanes_vary && kernel_.lane() >= 0;
+  if (width_ == 1) lanes_vary = lanes_vary && kernel_.lane() >= 0;
   llvm::Value* address = lanes_vary ? lane_address(buffer) : place_.pointer[buffer];
-  if (kernel_.width == 1 || !lanes_vary || to.lane == loops::Step::Zero) {
+  if (width_ == 1 || !lanes_vary || to.lane == loops::Step::Zero) {
     if (value->getType()->isVectorTy()) value = builder_.CreateExtractElement(value, uint64_t{0});
     builder_.CreateAlignedStore(value, address, align);
   } else if (to.lane == loops::Step::One) {
@@ -138,7 +137,7 @@ llvm::Value* Emitter::gather(llvm::Value* pointer, llvm::Value* stride, loops::T
     function = helper(module_, *builder_.GetInsertBlock()->getParent(), name, signature);
     Builder inside(llvm::BasicBlock::Create(module_.getContext(), "", function));
     llvm::Value *from = function->getArg(0), *result = llvm::PoisonValue::get(all);
-    for (int32_t i = 0; i < kernel_.width; ++i) {
+    for (int32_t i = 0; i < width_; ++i) {
       if (i > 0) from = inside.CreateGEP(one, from, function->getArg(1));
       result = inside.CreateInsertElement(result, inside.CreateLoad(one, from), static_cast<uint64_t>(i));
     }
@@ -157,7 +156,7 @@ void Emitter::scatter(llvm::Value* pointer, llvm::Value* stride, llvm::Value* va
     function = helper(module_, *builder_.GetInsertBlock()->getParent(), name, signature);
     Builder inside(llvm::BasicBlock::Create(module_.getContext(), "", function));
     llvm::Value* to = function->getArg(0);
-    for (int32_t i = 0; i < kernel_.width; ++i) {
+    for (int32_t i = 0; i < width_; ++i) {
       if (i > 0) to = inside.CreateGEP(one, to, function->getArg(1));
       inside.CreateStore(inside.CreateExtractElement(function->getArg(2), static_cast<uint64_t>(i)), to);
     }

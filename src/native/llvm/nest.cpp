@@ -42,7 +42,7 @@ llvm::Value* Emitter::reduced_size(int32_t dimension) {
 
 Values Emitter::emit_nest(const Pass& pass, int32_t dimension, const Values& folded) {
   if (dimension == kernel_.rank()) return emit_step(pass, nullptr, folded);
-  const int64_t step = dimension == kernel_.lane() ? kernel_.width : 1;
+  const int64_t step = dimension == kernel_.lane() ? width_ : 1;
   const Range whole = {int64(0), reduced_size(dimension), int64(step)};
   if (pass.sums.empty()) return emit_steps(pass, dimension, whole, folded);
   const Range blocks = {whole.begin, whole.end, int64(step * steps_together)};
@@ -65,8 +65,7 @@ Values Emitter::emit_nest(const Pass& pass, int32_t dimension, const Values& fol
 Values Emitter::emit_steps(const Pass& pass, int32_t dimension, const Range& range, const Values& folded) {
   const bool along_lanes = dimension == kernel_.lane();
   llvm::Value* last = nullptr;
-  if (along_lanes && kernel_.width > 1)
-    last = builder_.CreateSub(reduced_size(dimension), int64(kernel_.width));
+  if (along_lanes && width_ > 1) last = builder_.CreateSub(reduced_size(dimension), int64(width_));
   const Place before = place_;
   const Values results = emit_loop(builder_, range, folded, [&](llvm::Value* at, const Values& so_far) {
     place_ = before;
@@ -115,10 +114,10 @@ Values Emitter::without_old_lanes(const Pass& pass, llvm::Value* old_lanes, cons
 
   builder_.SetInsertPoint(masked);
   llvm::SmallVector<llvm::Constant*, 32> places;
-  for (int32_t i = 0; i < kernel_.width; ++i) places.push_back(builder_.getInt32(static_cast<uint32_t>(i)));
+  for (int32_t i = 0; i < width_; ++i) places.push_back(builder_.getInt32(static_cast<uint32_t>(i)));
   llvm::Value* count = builder_.CreateTrunc(old_lanes, builder_.getInt32Ty());
-  llvm::Value* is_new = builder_.CreateICmpSGE(llvm::ConstantVector::get(places),
-                                               builder_.CreateVectorSplat(kernel_.width, count));
+  llvm::Value* is_new =
+      builder_.CreateICmpSGE(llvm::ConstantVector::get(places), builder_.CreateVectorSplat(width_, count));
   Values kept;
   for (size_t i = 0; i < operands.size(); ++i)
     kept.push_back(builder_.CreateSelect(is_new, operands[i], identity(kernel_.exprs[pass.folds[i]])));
@@ -139,8 +138,8 @@ Values Emitter::without_old_lanes(const Pass& pass, llvm::Value* old_lanes, cons
 llvm::Value* Emitter::fold_lanes(const loops::Expr& fold, llvm::Value* lanes) {
   static constexpr loops::Op steps[] = {loops::Op::Add, loops::Op::Mul, loops::Op::Max, loops::Op::Min};
   const int32_t nth = static_cast<int32_t>(fold.op) - static_cast<int32_t>(loops::Op::ReduceSum);
-  if (kernel_.width == 1) return lanes;
-  for (int32_t half = kernel_.width / 2; half > 0; half /= 2) {
+  if (width_ == 1) return lanes;
+  for (int32_t half = width_ / 2; half > 0; half /= 2) {
     llvm::SmallVector<int, 32> low, high;
     for (int32_t i = 0; i < half; ++i) low.push_back(i), high.push_back(half + i);
     lanes = binary(steps[nth], fold.type, builder_.CreateShuffleVector(lanes, low),

@@ -6,7 +6,7 @@
 namespace tandem::native {
 
 Emitter::Emitter(const loops::Kernel& kernel, const Target& target, llvm::Module& module)
-    : kernel_(kernel), target_(target), module_(module), builder_(module.getContext()) {
+    : kernel_(kernel), target_(target), module_(module), builder_(module.getContext()), width_(kernel.width) {
   llvm::FastMathFlags flags;
   flags.setAllowContract();
   builder_.setFastMathFlags(flags);
@@ -86,12 +86,29 @@ void Emitter::emit_tiles() {
   const int32_t lane = kernel_.lane();
   llvm::Value *begin = place_.index[lane], *length = size(lane);
   llvm::Value* end = smaller(builder_.CreateAdd(begin, shape_at(0)), length);
-  llvm::Value* last = builder_.CreateSub(length, int64(kernel_.width));
-  emit_loop(builder_, {begin, end, int64(kernel_.width)}, {}, [&](llvm::Value* at, const Values&) {
-    place_.index[lane] = kernel_.width > 1 ? smaller(at, last) : at;
+  llvm::Value* last = builder_.CreateSub(length, int64(width_));
+  if (folds_columns()) begin = emit_wide_tiles(begin, end);
+  emit_loop(builder_, {begin, end, int64(width_)}, {}, [&](llvm::Value* at, const Values&) {
+    place_.index[lane] = width_ > 1 ? smaller(at, last) : at;
     emit_tile();
     return Values();
   });
+}
+
+/// As many as there are whole ones of; gives where they end. Rows of a matrix lie far apart: the more of one
+/// is read at once the better.
+llvm::Value* Emitter::emit_wide_tiles(llvm::Value* begin, llvm::Value* end) {
+  const int32_t lane = kernel_.lane();
+  width_ *= target_.register_bits / 128;
+  llvm::Value* past_last = builder_.CreateSub(end, int64(width_ - 1));
+  const Range range = {begin, past_last, int64(width_)};
+  const Values ends = emit_loop(builder_, range, {begin}, [&](llvm::Value* at, const Values&) {
+    place_.index[lane] = at;
+    emit_tile();
+    return Values{builder_.CreateAdd(at, int64(width_))};
+  });
+  width_ = kernel_.width;
+  return ends.front();
 }
 
 void Emitter::emit_tile() {

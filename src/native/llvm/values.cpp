@@ -73,9 +73,9 @@ llvm::Value* Emitter::value_of(const loops::Expr& expr) {
 
 llvm::Value* Emitter::index_of(int32_t dimension) {
   llvm::Value* at = place_.index[dimension];
-  if (dimension != kernel_.lane() || kernel_.width == 1) return at;
+  if (dimension != kernel_.lane() || width_ == 1) return at;
   llvm::SmallVector<llvm::Constant*, 32> places;
-  for (int32_t i = 0; i < kernel_.width; ++i) places.push_back(builder_.getInt64(static_cast<uint64_t>(i)));
+  for (int32_t i = 0; i < width_; ++i) places.push_back(builder_.getInt64(static_cast<uint64_t>(i)));
   return builder_.CreateAdd(widened(at), llvm::ConstantVector::get(places));
 }
 
@@ -145,8 +145,8 @@ llvm::Value* Emitter::cast(Type from, Type to, llvm::Value* a) {
 }
 
 llvm::Value* Emitter::widened(llvm::Value* value) {
-  if (kernel_.width == 1 || value->getType()->isVectorTy()) return value;
-  return builder_.CreateVectorSplat(static_cast<unsigned>(kernel_.width), value);
+  if (width_ == 1 || value->getType()->isVectorTy()) return value;
+  return builder_.CreateVectorSplat(static_cast<unsigned>(width_), value);
 }
 
 llvm::Value* Emitter::identity(const loops::Expr& fold) {
