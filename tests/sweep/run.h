@@ -25,8 +25,20 @@ struct Outcome {
 Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs, uint64_t seed,
             Cotangents cotangents);
 
-/// Bit for bit: outputs with their dtype, sizes, strides and need for grad; gradients with their dtype and
-/// sizes, undefined ones included; errors where eager has one; the state of the generator.
-testing::AssertionResult same(const Outcome& eager, const Outcome& compiled);
+/// The same on doubles of the same values, with cotangents of the same values.
+Outcome run_in_double(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs,
+                      uint64_t seed, Cotangents cotangents);
+
+/// How near numbers must be to eager's: the same bits, or equal but for rounding, or any where eager's are
+/// numbers. Where bits do not matter a backward may also give what a kernel of libtorch's refuses to compute.
+enum class Match : uint8_t { Bits, Rounded, Any };
+
+/// Outputs with their dtype, sizes, strides and need for grad; gradients with their dtype and sizes,
+/// undefined ones included; errors where eager has one; the state of the generator.
+testing::AssertionResult same(const Outcome& eager, const Outcome& compiled, Match match = Match::Bits);
+
+/// The same of any numbers, of which none is farther from those of doubles than four times what eager's are,
+/// but for rounding.
+testing::AssertionResult as_exact(const Outcome& eager, const Outcome& compiled, const Outcome& exact);
 
 }  // namespace tandem::sweep

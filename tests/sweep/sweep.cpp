@@ -1,7 +1,8 @@
-// Runs the table: every operator on every sample under "eager" and "debug", twice on different numbers, once
-// with spread-out cotangents, once without grad.
+// Runs the table: every operator on every sample under "eager" and "debug", and decomposed for loops, twice
+// on different numbers, once with spread-out cotangents, once without grad.
 #include "sweep.h"
 
+#include "passes/loop_table.h"
 #include "run.h"
 #include "shapes/shapes.h"
 
@@ -36,6 +37,21 @@ uint64_t counted(const std::string& name) {
   return found == counts.end() ? 0 : found->second;
 }
 
+/// How samples are compiled, and how near that comes to eager.
+struct Way {
+  const char* name;
+  std::string backend;
+  std::optional<DecompositionTable> decompositions;
+  Match match;
+};
+
+const std::vector<Way>& ways() {
+  static const std::vector<Way> all = {{"eager", "eager", std::nullopt, Match::Bits},
+                                       {"debug", "debug", std::nullopt, Match::Bits},
+                                       {"decomposed", "eager", loop_decompositions(), Match::Rounded}};
+  return all;
+}
+
 /// One call of a sample's inputs filled with new numbers.
 struct Call {
   const char* what;
@@ -50,14 +66,18 @@ const Call calls[] = {
     {"third call, expanded cotangents", 3, Cotangents::Expanded, 0},
 };
 
-Outcome check_call(const Row& row, const Compiled& compiled, const Sample& sample, const Call& call) {
+Outcome check_call(const Row& row, const Compiled& compiled, const Sample& sample, const Call& call,
+                   Match match) {
   SCOPED_TRACE(call.what);
   at::manual_seed(call.seed);
   Tensors inputs = make(sample);
   Outcome eager = run(row.function, inputs, call.seed, call.cotangents);
   uint64_t traces = counted("trace");
   Outcome result = run(compiled, inputs, call.seed, call.cotangents);
-  EXPECT_TRUE(same(eager, result));
+  testing::AssertionResult alike = same(eager, result, match);
+  if (!alike && match == Match::Rounded && !eager.threw() && !result.threw())
+    alike = as_exact(eager, result, run_in_double(row.function, inputs, call.seed, call.cotangents));
+  EXPECT_TRUE(alike);
   if (!eager.threw() && !result.threw()) {
     EXPECT_EQ(counted("trace") - traces, call.traces)
         << "a new signature must be traced, an equal one must not be traced again";
@@ -65,21 +85,23 @@ Outcome check_call(const Row& row, const Compiled& compiled, const Sample& sampl
   return eager;
 }
 
-void check_without_grad(const Row& row, const Compiled& compiled, const Sample& sample) {
+void check_without_grad(const Row& row, const Compiled& compiled, const Sample& sample, Match match) {
   SCOPED_TRACE("without grad");
   at::NoGradGuard no_grad;
-  check_call(row, compiled, sample, {"inference", 4, Cotangents::Dense, 1});
+  check_call(row, compiled, sample, {"inference", 4, Cotangents::Dense, 1}, match);
 }
 
-void check_sample(const Row& row, const Sample& sample, const std::string& backend) {
-  SCOPED_TRACE(backend + ": " + to_string(sample));
-  Compiled compiled = compile(Callable(row.function), Options{.backend = backend, .name = row.name});
+void check_sample(const Row& row, const Sample& sample, const Way& way) {
+  SCOPED_TRACE(way.name + (": " + to_string(sample)));
+  Compiled compiled =
+      compile(Callable(row.function),
+              Options{.backend = way.backend, .name = row.name, .decompositions = way.decompositions});
   for (const Call& call : calls) {
-    Outcome eager = check_call(row, compiled, sample, call);
-    if (eager.threw() && backend == "eager") ++summary().thrown[row.name];
+    Outcome eager = check_call(row, compiled, sample, call, way.match);
+    if (eager.threw() && way.name == ways().front().name) ++summary().thrown[row.name];
     if (eager.threw() || testing::Test::HasFailure()) return;
   }
-  check_without_grad(row, compiled, sample);
+  check_without_grad(row, compiled, sample, way.match);
 }
 
 class Operator : public testing::Test {
@@ -91,7 +113,7 @@ class Operator : public testing::Test {
     summary().rows += 1;
     summary().samples += row_.samples.size();
     for (const Sample& sample : row_.samples) {
-      for (const char* backend : {"eager", "debug"}) check_sample(row_, sample, backend);
+      for (const Way& way : ways()) check_sample(row_, sample, way);
       if (HasFailure()) return;
     }
   }
