@@ -62,14 +62,19 @@ void restrict_built_in_rows(DecompositionTable& table) {
     if (table[op].name == "loop " + std::string(op)) table.erase(op);
 }
 
+Decomposition row_of(const LoopRow& row) {
+  return {[rule = row.rule](Graph& graph, const Node& node) -> std::vector<Value> {
+            if (!has_elements_to_read(graph, node)) return {};
+            LoopFormula formula(graph, node);
+            return rule(formula);
+          },
+          row.op, "1"};
+}
+
+/// Where there is one already it is a user's.
 void add_rows(DecompositionTable& table, std::span<const LoopRow> rows) {
-  for (const auto& [op, rule] : rows)
-    table[op] = where_loops_compute({[rule = rule](Graph& graph, const Node& node) -> std::vector<Value> {
-                                       if (!has_elements_to_read(graph, node)) return {};
-                                       LoopFormula formula(graph, node);
-                                       return rule(formula);
-                                     },
-                                     op, "1"});
+  for (const LoopRow& row : rows)
+    if (!table.contains(row.op)) table[row.op] = where_loops_compute(row_of(row));
 }
 
 }  // namespace

@@ -178,13 +178,17 @@ TEST(LoopTable, HoldsTheDefaultRows) {
   for (const auto& [op, row] : table) EXPECT_NO_THROW(find_op(op));
 }
 
+/// Of an operator that has a built-in row, and of one that has none.
 TEST(LoopTable, AUsersRowAnswersForWhateverItsUserWants) {
-  register_decomposition("aten::erfinv", [](Graph& graph, const Node& node) {
-    return std::vector<Value>{Builder(graph, node.phase).call("aten::neg", {node.arguments[0]})};
-  });
-  for (at::ScalarType dtype : {at::kHalf, at::kDouble})
-    EXPECT_FALSE(has_operator(OneCall({"aten::erfinv", {at::zeros({3}, at::kDouble)}}, dtype).decomposed(),
-                              "aten::erfinv"));
+  for (const char* op : {"aten::frac", "aten::erfinv"}) {
+    expect_left({op, {at::zeros({3}, at::kDouble)}}, at::kHalf);
+    register_decomposition(op, [](Graph& graph, const Node& node) {
+      Builder build(graph, node.phase);
+      Value whole = build.call("aten::trunc", {node.arguments[0]});
+      return std::vector<Value>{build.call("aten::sub.Tensor", {node.arguments[0], whole})};
+    });
+    EXPECT_FALSE(has_operator(OneCall({op, {at::zeros({3}, at::kDouble)}}, at::kHalf).decomposed(), op));
+  }
 }
 
 }  // namespace tandem
