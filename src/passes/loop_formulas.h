@@ -84,5 +84,6 @@ std::span<const LoopRow> loss_rows();
 std::span<const LoopRow> class_loss_rows();
 std::span<const LoopRow> smooth_activation_rows();
 std::span<const LoopRow> piecewise_rows();
+std::span<const LoopRow> plain_view_rows();
 
 }  // namespace tandem

@@ -104,7 +104,7 @@ DecompositionTable loop_decompositions() {
   DecompositionTable table = default_decompositions();
   restrict_built_in_rows(table);
   for (auto rows : {softmax_rows, norm_rows, batch_norm_rows, moment_rows, loss_rows, class_loss_rows,
-                    smooth_activation_rows, piecewise_rows})
+                    smooth_activation_rows, piecewise_rows, plain_view_rows})
     add_rows(table, rows());
   return table;
 }

@@ -57,6 +57,16 @@ std::vector<Value> norm_of_all(LoopFormula& f) {
   return norm_of_order(f, order_of(f), axes_between(0, f.rank(f.tensor(0))));
 }
 
+std::vector<Value> largest(LoopFormula& f) {
+  Value x = f.tensor(0);
+  return {f.as_sized(f.largest(x, axes_between(0, f.rank(x))), f.result(0))};
+}
+
+std::vector<Value> smallest(LoopFormula& f) {
+  Value x = f.tensor(0);
+  return {f.as_sized(f.smallest(x, axes_between(0, f.rank(x))), f.result(0))};
+}
+
 constexpr LoopRow moment_table[] = {
     {"aten::var.correction", variance},
     {"aten::std.correction", deviation},
@@ -65,6 +75,8 @@ constexpr LoopRow moment_table[] = {
     {"aten::linalg_vector_norm", norm_along},
     {"aten::norm.ScalarOpt_dim", norm_along},
     {"aten::norm.Scalar", norm_of_all},
+    {"aten::max", largest},
+    {"aten::min", smallest},
 };
 
 }  // namespace

@@ -13,6 +13,9 @@ std::vector<Value> threshold(LoopFormula& f) {
   return {f.where(f.compare("aten::le.Scalar", x, f.number(1)), number(f, f.number(2), x), x)};
 }
 
+/// Of real numbers.
+std::vector<Value> direction(LoopFormula& f) { return {f.apply("aten::sign", f.tensor(0))}; }
+
 std::vector<Value> celu(LoopFormula& f) {
   Value x = f.tensor(0);
   const double alpha = f.number(1);
@@ -108,6 +111,7 @@ std::vector<Value> sum_of_powers(LoopFormula& f) {
 
 constexpr LoopRow piecewise_table[] = {
     {"aten::threshold", threshold},
+    {"aten::sgn", direction},
     {"aten::celu", celu},
     {"aten::_prelu_kernel", prelu},
     {"aten::_prelu_kernel_backward", prelu_backward},

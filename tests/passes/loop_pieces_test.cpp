@@ -18,6 +18,7 @@ TEST(LoopTable, PiecewiseFunctionsAreEagers) {
   for (const at::Tensor& x : {pieces(), normal({3, 4}).t(), normal({})}) {
     expect_as_eager({"aten::threshold", {x, number(0.5), number(-2.)}});
     expect_as_eager({"aten::frac", {x}});
+    expect_as_eager({"aten::sgn", {x}});
     for (double alpha : {0.5, 1., 2.}) expect_as_eager({"aten::celu", {x, number(alpha)}});
     for (double bound : {0., 0.5}) {
       expect_as_eager({"aten::hardshrink", {x, number(bound)}});
@@ -72,6 +73,41 @@ TEST(LoopTable, NormsOfEveryFormAreEagers) {
     }
   expect_as_eager({"aten::norm.ScalarOpt_dim", {normal({3, 4}), none, ints({1})}});
   expect_left({"aten::norm.Scalar", {normal({3}), number(1.5)}});
+}
+
+TEST(LoopTable, ExtremesOfAllAreEagers) {
+  for (const char* op : {"aten::max", "aten::min"}) {
+    for (const at::Tensor& x : laid_out({5, 4, 3})) expect_as_eager({op, {x}});
+    expect_as_eager({op, {normal({1})}});
+    expect_as_eager({op, {pieces()}});
+  }
+}
+
+/// A view is what the operator gives of it too: the results lie in the memory of what was viewed.
+TEST(LoopTable, ViewsHaveTheirPlainNames) {
+  GraphWriter w;
+  Value x = w.call("aten::exp", {w.input({4, 6})});
+  Value viewed = w.call("aten::_unsafe_view", {x, ints({2, 12})});
+  Value strided = w.call("aten::as_strided", {viewed, ints({8, 3}), ints({3, 1}), number(int64_t(0))});
+  Node& split = w.node("aten::unsafe_split.Tensor", {strided, number(int64_t(3)), number(int64_t(0))});
+  w.graph.set_outputs(std::get<std::vector<Value>>(split.results[0]));
+  Graph graph = decompose(w.graph, loop_decompositions());
+  graph.verify();
+  std::vector<std::string> ops;
+  for (const Node& node : graph.nodes()) ops.push_back(full_name(node.op));
+  EXPECT_EQ(ops, std::vector<std::string>({"aten::exp", "aten::view", "aten::view", "aten::split.Tensor"}));
+  at::Tensor data = normal({4, 6});
+  Tensors expected = w.graph.run({data}), got = graph.run({data});
+  ASSERT_EQ(got.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(got[i], expected[i]));
+}
+
+TEST(LoopTable, StridesThatSkipOrRepeatAreLeft) {
+  at::Tensor x = normal({4, 6});
+  expect_left({"aten::as_strided", {x, ints({4, 3}), ints({6, 2})}});
+  expect_left({"aten::as_strided", {x, ints({6, 4}), ints({1, 6})}});
+  expect_left({"aten::as_strided", {x, ints({3, 6}), ints({6, 1}), number(int64_t(6))}});
+  expect_left({"aten::as_strided", {x.t(), ints({4, 6}), ints({6, 1})}});
 }
 
 TEST(LoopTable, BinaryCrossEntropyBackwardIsEagers) {
