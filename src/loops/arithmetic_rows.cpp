@@ -171,6 +171,8 @@ constexpr PointwiseRow arithmetic_table[] = {
     {"aten::tanh", unary_of_floats<Op::Tanh>},
     {"aten::erf", unary_of_floats<Op::Erf>},
     {"aten::sigmoid", unary_of_floats<Op::Sigmoid>},
+    {"aten::sin", unary_of_floats<Op::Sin>},
+    {"aten::cos", unary_of_floats<Op::Cos>},
     {"aten::addcmul", addcmul},
     {"aten::addcdiv", addcdiv},
     {"aten::sigmoid_backward", sigmoid_backward},

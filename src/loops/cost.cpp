@@ -43,13 +43,16 @@ double varying_steps(const Kernel& kernel) {
   const int32_t last = done.empty() ? 0 : *std::max_element(done.begin(), done.end());
   double all = 0;
   for (int32_t pass = 0; pass <= last; ++pass) {
-    std::vector<bool> wanted(kernel.exprs.size());
-    for (const Store& store : kernel.stores)
-      if (done[size_t(store.expr)] == pass) wanted[size_t(store.expr)] = true;
+    std::vector<bool> wanted(kernel.exprs.size()), stored(kernel.exprs.size());
+    for (const Store& store : kernel.stores) {
+      wanted[size_t(store.expr)] = wanted[size_t(store.expr)] || done[size_t(store.expr)] == pass;
+      // what an earlier pass stored is read again
+      stored[size_t(store.expr)] = done[size_t(store.expr)] < pass;
+    }
     for (size_t i = kernel.exprs.size(); i-- > 0;) {
       const Expr& expr = kernel.exprs[i];
       if (is_fold(expr) && done[i] == pass + 1) wanted[size_t(expr.a)] = true;
-      if (!wanted[i] || !varies[i]) continue;
+      if (!wanted[i] || !varies[i] || stored[i]) continue;
       all += steps(expr.op);
       for (int32_t operand : operands(expr)) wanted[size_t(operand)] = true;
     }

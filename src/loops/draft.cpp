@@ -102,15 +102,20 @@ class Drafting {
 
   bool store(Value value) {
     for (const Evaluated& known : known_[value.id])
-      if (is_whole(value, known.access)) {
+      if (goes_apart(known.access) && is_whole(value, known.access)) {
         made_.stores.push_back({{value, known.access}, known.expr});
         return true;
       }
     const std::optional<Access> access = access_by_sizes(value);
-    if (!access) return false;
+    if (!access || !goes_apart(*access)) return false;
     const int32_t expr = evaluate(value, *access);
     if (expr >= 0) made_.stores.push_back({{value, *access}, expr});
     return expr >= 0;
+  }
+
+  /// Whether no two places of the kept loops have one element.
+  bool goes_apart(const Access& access) const {
+    return std::all_of(kept_.begin(), kept_.end(), [&](size_t loop) { return access.strides[loop] != 0; });
   }
 
   bool is_whole(Value value, const Access& access) {

@@ -38,10 +38,11 @@ std::vector<bool> Emitter::lane_varying() const {
   return varies;
 }
 
-void Emitter::add_needed(int32_t expr, std::vector<bool>& wanted) const {
+void Emitter::add_needed(int32_t expr, const Pass& pass, std::vector<bool>& wanted) const {
   if (!varying_[expr] || wanted[expr]) return;
   wanted[expr] = true;
-  for (int32_t operand : operands(kernel_.exprs[expr])) add_needed(operand, wanted);
+  if (pass.stored_in[expr] >= 0) return;
+  for (int32_t operand : operands(kernel_.exprs[expr])) add_needed(operand, pass, wanted);
 }
 
 /// Whether all that it does along reduced dimensions is so little that wider tiles have room in the
@@ -60,25 +61,31 @@ Emitter::Pass Emitter::pass_of(int32_t number) const {
   Pass pass;
   std::vector<bool> wanted(kernel_.exprs.size()), moved(kernel_.buffers.size());
   const int32_t count = static_cast<int32_t>(kernel_.exprs.size());
+  pass.stored_in.assign(kernel_.exprs.size(), -1);
+  for (const loops::Store& store : kernel_.stores)
+    if (varying_[store.expr] && passes_[store.expr] < number) pass.stored_in[store.expr] = store.buffer;
   for (int32_t i = 0; i < count; ++i) {
     const loops::Expr& expr = kernel_.exprs[i];
     if (!needed_[i] || !is_fold(expr) || passes_[i] != number + 1) continue;
     pass.folds.push_back(i);
     if (expr.op == loops::Op::ReduceSum && loops::kind_of(expr.type) == loops::Floats)
       pass.sums.push_back(static_cast<int32_t>(pass.folds.size()) - 1);
-    add_needed(expr.a, wanted);
+    add_needed(expr.a, pass, wanted);
   }
   for (size_t i = 0; i < kernel_.stores.size(); ++i) {
     const loops::Store& store = kernel_.stores[i];
     if (!varying_[store.expr] || passes_[store.expr] != number) continue;
     pass.stores.push_back(static_cast<int32_t>(i));
     moved[store.buffer] = true;
-    add_needed(store.expr, wanted);
+    add_needed(store.expr, pass, wanted);
   }
   for (int32_t i = 0; i < count; ++i) {
     if (!wanted[i]) continue;
     pass.exprs.push_back(i);
-    if (kernel_.exprs[i].op == loops::Op::Load) moved[kernel_.exprs[i].a] = true;
+    if (pass.stored_in[i] >= 0)
+      moved[pass.stored_in[i]] = true;
+    else if (kernel_.exprs[i].op == loops::Op::Load)
+      moved[kernel_.exprs[i].a] = true;
   }
   for (size_t i = 0; i < moved.size(); ++i)
     if (moved[i]) pass.buffers.push_back(static_cast<int32_t>(i));

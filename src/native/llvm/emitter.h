@@ -33,6 +33,8 @@ class Emitter {
   struct Pass {
     std::vector<int32_t> exprs, folds, stores;
     std::vector<int32_t> buffers;  ///< that differ from step to step
+    /// of each expression: the buffer that an earlier pass stored it to, which is read; -1: it is computed
+    std::vector<int32_t> stored_in;
     std::vector<int32_t> sums;     ///< places in `folds` of sums that rounding makes wrong
   };
 
@@ -42,7 +44,7 @@ class Emitter {
   std::vector<bool> lane_varying() const;
   Pass pass_of(int32_t number) const;
   bool folds_columns() const;
-  void add_needed(int32_t expr, std::vector<bool>& wanted) const;
+  void add_needed(int32_t expr, const Pass& pass, std::vector<bool>& wanted) const;
 
   // units.cpp: the loops over units and over tiles of lanes
   llvm::Function* declare();

@@ -82,7 +82,11 @@ Values Emitter::emit_steps(const Pass& pass, int32_t dimension, const Range& ran
 
 /// Lanes of elements before `new_from` were folded by the tile before.
 Values Emitter::emit_step(const Pass& pass, llvm::Value* new_from, const Values& folded) {
-  for (int32_t expr : pass.exprs) evaluate(expr);
+  for (int32_t expr : pass.exprs)
+    if (pass.stored_in[expr] >= 0)
+      values_[expr] = load(pass.stored_in[expr]);
+    else
+      evaluate(expr);
   for (int32_t number : pass.stores) {
     const loops::Store& each = kernel_.stores[number];
     store(each.buffer, values_[each.expr], true);
