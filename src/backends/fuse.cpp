@@ -22,6 +22,8 @@
 namespace tandem {
 namespace {
 
+using AllMembers = std::vector<loops::Members>;
+
 /// Machine code of each launch of all groups, one behind the other; none where loops are interpreted.
 using Machine = std::vector<native::CodePointer>;
 
@@ -35,8 +37,12 @@ std::vector<loops::Kernel> kernels_of(const FusedGraph& fused) {
 /// The members of each group; then each code once, and which one every launch has.
 std::vector<uint8_t> bytes_of(const FusedGraph& fused, const Machine& machine) {
   ByteWriter writer;
-  writer.list(fused.members, [&](const std::vector<int32_t>& members) {
-    writer.list(members, [&](int32_t member) { writer.number(uint64_t(member)); });
+  auto write_nodes = [&](const std::vector<int32_t>& nodes) {
+    writer.list(nodes, [&](int32_t node) { writer.number(uint64_t(node)); });
+  };
+  writer.list(fused.members, [&](const loops::Members& members) {
+    write_nodes(members.own);
+    write_nodes(members.borrowed);
   });
   std::map<const native::MachineCode*, size_t> places;
   std::vector<const native::MachineCode*> codes;
@@ -50,14 +56,20 @@ std::vector<uint8_t> bytes_of(const FusedGraph& fused, const Machine& machine) {
   return {bytes.begin(), bytes.end()};
 }
 
-loops::Members read_members(ByteReader& reader) {
-  loops::Members all;
+std::vector<int32_t> read_nodes(ByteReader& reader) {
   constexpr uint64_t too_many = uint64_t(1) << 31;
-  reader.list(1, [&] {
-    auto& members = all.emplace_back();
-    reader.list(1, [&] { members.push_back(int32_t(reader.number_below(too_many, "node"))); });
-    if (!std::is_sorted(members.begin(), members.end(), std::less_equal<>()))
-      reader.refuse("nodes are not in order");
+  std::vector<int32_t> nodes;
+  reader.list(1, [&] { nodes.push_back(int32_t(reader.number_below(too_many, "node"))); });
+  if (!std::is_sorted(nodes.begin(), nodes.end(), std::less_equal<>()))
+    reader.refuse("nodes are not in order");
+  return nodes;
+}
+
+AllMembers read_members(ByteReader& reader) {
+  AllMembers all;
+  reader.list(2, [&] {
+    std::vector<int32_t> own = read_nodes(reader);
+    all.push_back({std::move(own), read_nodes(reader)});
   });
   return all;
 }
@@ -130,13 +142,13 @@ class KnownGroups {
  public:
   FusedGraph fuse(const Graph& graph) {
     const size_t key = structure_of(graph);
-    const std::shared_ptr<const loops::Members> known = find(key);
+    const std::shared_ptr<const AllMembers> known = find(key);
     FusedGraph fused = tandem::fuse(graph, at::get_num_threads(), known.get());
     if (!known) add(key, fused.members);
     if (logs("loops")) log("loops", to_string(fused));
     return fused;
   }
-  void add(const Graph& graph, loops::Members members) { add(structure_of(graph), std::move(members)); }
+  void add(const Graph& graph, AllMembers members) { add(structure_of(graph), std::move(members)); }
   void forget() {
     std::lock_guard lock(mutex_);
     all_.clear();
@@ -159,21 +171,21 @@ class KnownGroups {
     return hash;
   }
 
-  std::shared_ptr<const loops::Members> find(size_t key) {
+  std::shared_ptr<const AllMembers> find(size_t key) {
     std::lock_guard lock(mutex_);
     const auto found = all_.find(key);
     return found == all_.end() ? nullptr : found->second;
   }
 
-  void add(size_t key, loops::Members members) {
+  void add(size_t key, AllMembers members) {
     constexpr size_t most = 1024;
     std::lock_guard lock(mutex_);
     if (all_.size() >= most) all_.clear();
-    all_[key] = std::make_shared<const loops::Members>(std::move(members));
+    all_[key] = std::make_shared<const AllMembers>(std::move(members));
   }
 
   std::mutex mutex_;
-  std::unordered_map<size_t, std::shared_ptr<const loops::Members>> all_;
+  std::unordered_map<size_t, std::shared_ptr<const AllMembers>> all_;
 };
 
 class FuseBackend : public Backend {

@@ -6,6 +6,7 @@
 
 #include <queue>
 #include <sstream>
+#include <unordered_map>
 
 #include "loops/dependences.h"
 
@@ -27,13 +28,17 @@ class Sequence {
   Sequence(const Graph& graph, const std::vector<loops::Group>& groups)
       : cluster_of_(graph.nodes().size()), followers_(loops::followers(graph, grouped(graph, groups))) {
     for (size_t n = 0; n < cluster_of_.size(); ++n) cluster_of_[n] = int32_t(n);
-    for (const loops::Group& group : groups)
-      for (int32_t member : group.members) cluster_of_[size_t(member)] = group.members.back();
+    for (const loops::Group& group : groups) {
+      if (group.fused.launches.empty()) continue;
+      const int32_t cluster = group.members.own.back();
+      for (int32_t member : group.members.own) cluster_of_[size_t(member)] = cluster;
+      for (int32_t borrowed : group.members.borrowed) borrowers_[borrowed].push_back(cluster);
+    }
     waits_.resize(cluster_of_.size());
     members_.resize(cluster_of_.size());
     for (size_t n = 0; n < cluster_of_.size(); ++n) members_[size_t(cluster_of_[n])].push_back(int32_t(n));
     for (size_t n = 0; n < cluster_of_.size(); ++n)
-      for_outer_followers(int32_t(n), [&](int32_t c) { ++waits_[size_t(c)]; });
+      for_outer_followers(int32_t(n), [&](int32_t cluster) { ++waits_[size_t(cluster)]; });
   }
 
   /// Calls `emit` with the last node of each cluster.
@@ -57,17 +62,24 @@ class Sequence {
   static std::vector<bool> grouped(const Graph& graph, const std::vector<loops::Group>& groups) {
     std::vector<bool> found(graph.nodes().size());
     for (const loops::Group& group : groups)
-      for (int32_t member : group.members) found[size_t(member)] = true;
+      for (const auto* members : {&group.members.own, &group.members.borrowed})
+        for (int32_t member : *members) found[size_t(member)] = true;
     return found;
   }
 
   template <class Visit>
   void for_outer_followers(int32_t node, Visit&& visit) const {
-    for (int32_t follower : followers_[size_t(node)])
-      if (cluster_of_[size_t(follower)] != cluster_of_[size_t(node)]) visit(cluster_of_[size_t(follower)]);
+    const int32_t own = cluster_of_[size_t(node)];
+    for (int32_t follower : followers_[size_t(node)]) {
+      if (cluster_of_[size_t(follower)] != own) visit(cluster_of_[size_t(follower)]);
+      if (const auto borrowing = borrowers_.find(follower); borrowing != borrowers_.end())
+        for (int32_t cluster : borrowing->second)
+          if (cluster != own) visit(cluster);
+    }
   }
 
   std::vector<int32_t> cluster_of_;  ///< the last node of the group that a node is in, else itself
+  std::unordered_map<int32_t, std::vector<int32_t>> borrowers_;  ///< clusters, by nodes that they borrow
   const std::vector<std::vector<int32_t>> followers_;
   std::vector<int32_t> waits_;
   std::vector<std::vector<int32_t>> members_;
@@ -88,11 +100,12 @@ namespace {
 std::optional<FusedGraph> with_groups(const Graph& graph, std::vector<loops::Group> groups) {
   FusedGraph fused{graph.without_nodes(), {}, {}};
   std::vector<int32_t> group_ending(graph.nodes().size(), -1);
-  for (size_t g = 0; g < groups.size(); ++g) group_ending[size_t(groups[g].members.back())] = int32_t(g);
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (!groups[g].fused.launches.empty()) group_ending[size_t(groups[g].members.own.back())] = int32_t(g);
   size_t emitted = 0;
   Sequence(graph, groups).run([&](int32_t last) {
     const int32_t group = group_ending[size_t(last)];
-    emitted += group < 0 ? 1 : groups[size_t(group)].members.size();
+    emitted += group < 0 ? 1 : groups[size_t(group)].members.own.size();
     fused.graph.add_node(group < 0 ? graph.nodes()[size_t(last)]
                                    : call_of(groups[size_t(group)].fused, size_t(group)));
   });
@@ -107,7 +120,7 @@ std::optional<FusedGraph> with_groups(const Graph& graph, std::vector<loops::Gro
 
 }  // namespace
 
-FusedGraph fuse(const Graph& graph, int64_t threads, const loops::Members* known) {
+FusedGraph fuse(const Graph& graph, int64_t threads, const std::vector<loops::Members>* known) {
   if (known)
     if (auto groups = loops::groups_of(graph, threads, *known))
       if (auto fused = with_groups(graph, std::move(*groups))) return std::move(*fused);

@@ -10,12 +10,12 @@ namespace tandem {
 struct FusedGraph {
   Graph graph;  ///< calls tandem::fused with the number of a group
   std::vector<loops::Fused> groups;
-  loops::Members members;  ///< nodes of the graph that it was, by group
+  std::vector<loops::Members> members;  ///< nodes of the graph that it was, by group
 };
 
 /// What loops can compute is put into groups for so many threads; the rest stays as it is. The groups are
 /// those with these members, found for other sizes before, where there are such and they fit.
-FusedGraph fuse(const Graph& graph, int64_t threads, const loops::Members* known = nullptr);
+FusedGraph fuse(const Graph& graph, int64_t threads, const std::vector<loops::Members>* known = nullptr);
 
 const c10::OperatorHandle& fused_operator();
 

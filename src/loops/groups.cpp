@@ -2,120 +2,18 @@
 
 #include <algorithm>
 
-#include "graph/uses.h"
-#include "loops/anchors.h"
-#include "loops/arrange.h"
 #include "loops/cost.h"
 #include "loops/dependences.h"
+#include "loops/lending.h"
+#include "ops/facts.h"
 
 namespace tandem::loops {
 namespace {
 
-/// Beyond these a kernel's values and pointers no longer fit the registers, and compiling takes long.
-constexpr size_t most_members = 96, most_buffers = 28;
+/// With more, a kernel's values no longer fit the registers, and compiling takes long.
+constexpr size_t most_members = 96;
 /// Groups that read the same memory and were made last are the ones that are tried.
 constexpr size_t most_siblings = 4;
-
-struct Candidate {
-  std::vector<int32_t> members;
-  Fused fused;
-  double time = 0;
-};
-
-/// A graph, who reads what in it, and what groups of its nodes would be.
-class Candidates {
- public:
-  Candidates(const Graph& graph, int64_t threads)
-      : graph_(graph),
-        threads_(threads),
-        anchors_(anchors(graph)),
-        makers_(makers(graph)),
-        is_for_loops_(for_loops(graph)),
-        source_{graph_, anchors_, makers_},
-        readers_(graph.value_count()),
-        is_kept_(graph.value_count()) {
-    find_readers();
-  }
-
-  bool is_for_loops(int32_t node) const { return is_for_loops_[size_t(node)]; }
-  const std::vector<bool>& all_for_loops() const { return is_for_loops_; }
-  Value anchor(Value v) const { return anchors_[v.id]; }
-  /// Who fills the memory that a value lies in.
-  int32_t maker(Value v) const { return makers_[anchor(v).id]; }
-
-  /// The kernel that computes these together, and how long it takes; nothing where none can.
-  std::optional<Candidate> candidate(std::vector<int32_t> members) const {
-    const std::vector<Value> stored = wanted(members);
-    if (stored.empty()) return std::nullopt;
-    std::optional<Draft> drafted = draft(source_, members, stored);
-    if (!drafted || drafted->repeats > 0) return std::nullopt;
-    if (drafted->loads.size() + drafted->stores.size() > most_buffers) return std::nullopt;
-    std::optional<Fused> fused = arrange(graph_, std::move(*drafted), threads_);
-    if (!fused) return std::nullopt;
-    const double time = nanoseconds(*fused);
-    return Candidate{std::move(members), std::move(*fused), time};
-  }
-
- private:
-  static std::vector<bool> for_loops(const Graph& graph) {
-    std::vector<bool> found;
-    for (const Node& node : graph.nodes()) found.push_back(loops::is_for_loops(graph, node));
-    return found;
-  }
-
-  const std::vector<Node>& nodes() const { return graph_.nodes(); }
-  Value result(int32_t node) const { return std::get<Value>(nodes()[size_t(node)].results[0]); }
-
-  bool is_view(const Node& node) const {
-    bool views = true, any = false;
-    for_each_result(node, [&](Value v) {
-      any = true;
-      views = views && anchors_[v.id] != v;
-    });
-    return any && views;
-  }
-
-  /// Who reads what memory: loops by where it is, everybody else keeps it in memory for good.
-  void find_readers() {
-    for (Value output : graph_.outputs())
-      if (output) is_kept_[anchors_[output.id].id] = true;
-    for (size_t n = 0; n < nodes().size(); ++n) {
-      const Node& node = nodes()[n];
-      if (is_view(node)) continue;
-      const bool loops = is_for_loops_[n];
-      for_each_argument(node, [&](Value v) {
-        const Value anchor = anchors_[v.id];
-        if (loops)
-          readers_[anchor.id].push_back(int32_t(n));
-        else
-          is_kept_[anchor.id] = true;
-      });
-    }
-  }
-
-  /// The results of members that somebody else needs.
-  std::vector<Value> wanted(const std::vector<int32_t>& members) const {
-    std::vector<Value> found;
-    for (int32_t member : members) {
-      const Value made = result(member);
-      const auto& readers = readers_[made.id];
-      if (is_kept_[made.id] || std::any_of(readers.begin(), readers.end(), [&](int32_t reader) {
-            return !std::binary_search(members.begin(), members.end(), reader);
-          }))
-        found.push_back(made);
-    }
-    return found;
-  }
-
-  const Graph& graph_;
-  const int64_t threads_;
-  const std::vector<Value> anchors_;
-  const std::vector<int32_t> makers_;
-  const std::vector<bool> is_for_loops_;  ///< of each node
-  const Source source_;
-  std::vector<std::vector<int32_t>> readers_;  ///< of each anchor, those that loops can compute
-  std::vector<bool> is_kept_;                  ///< anchors that others read, or the caller
-};
 
 class Grouping {
  public:
@@ -126,13 +24,18 @@ class Grouping {
         group_of_(graph.nodes().size(), -1),
         loaded_by_(graph.value_count()) {}
 
-  std::vector<Group> run() {
-    for (now_ = 0; now_ < int32_t(group_of_.size()); ++now_)
-      if (candidates_.is_for_loops(now_)) place(now_);
-    std::vector<Group> made;
+  std::vector<Members> run() {
+    for (now_ = 0; now_ < int32_t(group_of_.size()); ++now_) {
+      libraries_before_.push_back(libraries_);
+      if (candidates_.is_for_loops(now_))
+        place(now_);
+      else if (!facts(nodes()[size_t(now_)].op).view)
+        ++libraries_;
+    }
+    std::vector<Members> made;
     for (Candidate& candidate : groups_)
       if (!candidate.members.empty() && !only_moves(candidate.fused))
-        made.push_back({std::move(candidate.members), std::move(candidate.fused)});
+        made.push_back({std::move(candidate.members), {}});
     return made;
   }
 
@@ -185,14 +88,31 @@ class Grouping {
     if (into == other || other < 0) return;
     Candidate &a = groups_[size_t(other)], &b = groups_[size_t(into)];
     if (a.members.size() + b.members.size() > most_members || leads_back(other, into)) return;
-    std::vector<int32_t> both;
-    std::merge(a.members.begin(), a.members.end(), b.members.begin(), b.members.end(),
-               std::back_inserter(both));
-    std::optional<Candidate> joined = candidates_.candidate(std::move(both));
-    if (!joined || joined->time > a.time + b.time) return;
+    std::optional<Candidate> joined = candidates_.candidate(merged(a.members, b.members));
+    if (!joined || joined->time > a.time + b.time || waits_for_more(a, *joined)) return;
     b = std::move(*joined);
     a.members.clear();
     set_group(into);
+  }
+
+  /// Whether a group that runs later keeps more in memory until then than it has to store: one that adds up
+  /// what a library makes in between.
+  bool waits_for_more(const Candidate& earlier, const Candidate& joined) const {
+    if (libraries_before_[size_t(earlier.members.back())] == libraries_) return false;
+    int64_t freed = 0, stored = 0;
+    for (Value input : earlier.fused.inputs) {
+      const auto& readers = candidates_.readers(input);
+      const bool is_last = std::all_of(readers.begin(), readers.end(), [&](int32_t reader) {
+        return std::binary_search(earlier.members.begin(), earlier.members.end(), reader);
+      });
+      if (candidates_.maker(input) >= 0 && !candidates_.is_kept(input) && is_last)
+        freed += graph_.meta(input).storage_bytes();
+    }
+    for (Value output : earlier.fused.outputs)
+      if (std::find(joined.fused.outputs.begin(), joined.fused.outputs.end(), output) ==
+          joined.fused.outputs.end())
+        stored += graph_.meta(output).storage_bytes();
+    return freed > stored;
   }
 
   /// Whether something outside of two groups follows one of them and is followed by one.
@@ -231,27 +151,47 @@ class Grouping {
   std::vector<std::vector<int32_t>> loaded_by_;  ///< groups that read an anchor
   std::vector<Candidate> groups_;
   std::vector<int32_t> visited_;
-  int32_t visit_ = 0, now_ = 0;
+  std::vector<int32_t> libraries_before_;  ///< how many calls of libraries stand before each node
+  int32_t visit_ = 0, now_ = 0, libraries_ = 0;
 };
+
+/// Whether these are nodes that loops can compute, each of them of one group at most.
+bool fit(const Candidates& candidates, const std::vector<Members>& members) {
+  std::vector<bool> is_taken(candidates.nodes().size());
+  for (const auto& [own, borrowed] : members) {
+    for (int32_t node : own) {
+      if (size_t(node) >= is_taken.size() || !candidates.is_for_loops(node) || is_taken[size_t(node)])
+        return false;
+      is_taken[size_t(node)] = true;
+    }
+    for (int32_t node : borrowed)
+      if (size_t(node) >= is_taken.size() || !candidates.is_for_loops(node)) return false;
+    if (own.empty() || (!borrowed.empty() && borrowed.back() >= own.back())) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
-std::vector<Group> groups(const Graph& graph, int64_t threads) { return Grouping(graph, threads).run(); }
-
-std::optional<std::vector<Group>> groups_of(const Graph& graph, int64_t threads, const Members& members) {
+std::vector<Group> groups(const Graph& graph, int64_t threads) {
+  const std::vector<Members> apart = Grouping(graph, threads).run();
   const Candidates candidates(graph, threads);
-  std::vector<bool> is_taken(graph.nodes().size());
+  if (auto made = groups_of(graph, threads, lend(candidates, apart))) return std::move(*made);
+  return groups_of(graph, threads, apart).value();
+}
+
+std::optional<std::vector<Group>> groups_of(const Graph& graph, int64_t threads,
+                                            const std::vector<Members>& members) {
+  const Candidates candidates(graph, threads);
+  if (!fit(candidates, members)) return std::nullopt;
+  const Division division(candidates, members);
   std::vector<Group> made;
-  for (const std::vector<int32_t>& each : members) {
-    bool fits = !each.empty();
-    for (int32_t node : each) {
-      fits =
-          fits && size_t(node) < is_taken.size() && candidates.is_for_loops(node) && !is_taken[size_t(node)];
-      if (fits) is_taken[size_t(node)] = true;
-    }
-    std::optional<Candidate> candidate = fits ? candidates.candidate(each) : std::nullopt;
+  for (size_t group = 0; group < members.size(); ++group) {
+    made.push_back({members[group], {}});
+    if (division.stored(int32_t(group)).empty()) continue;
+    std::optional<Candidate> candidate = division.candidate(int32_t(group));
     if (!candidate) return std::nullopt;
-    made.push_back({std::move(candidate->members), std::move(candidate->fused)});
+    made.back().fused = std::move(candidate->fused);
   }
   return made;
 }

@@ -1,0 +1,98 @@
+#include "loops/candidates.h"
+
+#include <algorithm>
+
+#include "graph/uses.h"
+#include "loops/anchors.h"
+#include "loops/arrange.h"
+#include "loops/cost.h"
+
+namespace tandem::loops {
+namespace {
+
+/// With more, pointers no longer fit the registers.
+constexpr size_t most_buffers = 28;
+
+std::vector<bool> for_loops(const Graph& graph) {
+  std::vector<bool> found;
+  for (const Node& node : graph.nodes()) found.push_back(loops::is_for_loops(graph, node));
+  return found;
+}
+
+}  // namespace
+
+Candidates::Candidates(const Graph& graph, int64_t threads)
+    : graph_(graph),
+      threads_(threads),
+      anchors_(anchors(graph)),
+      makers_(makers(graph)),
+      is_for_loops_(for_loops(graph)),
+      source_{graph_, anchors_, makers_},
+      readers_(graph.value_count()),
+      is_kept_(graph.value_count()) {
+  find_readers();
+}
+
+std::optional<Candidate> Candidates::candidate(std::vector<int32_t> members) const {
+  const std::vector<Value> stored = wanted(members);
+  return candidate(std::move(members), stored);
+}
+
+std::optional<Candidate> Candidates::candidate(std::vector<int32_t> members,
+                                               const std::vector<Value>& stored) const {
+  if (stored.empty()) return std::nullopt;
+  std::optional<Draft> drafted = draft(source_, members, stored);
+  if (!drafted || drafted->repeats > 0) return std::nullopt;
+  if (drafted->loads.size() + drafted->stores.size() > most_buffers) return std::nullopt;
+  std::optional<Fused> fused = arrange(graph_, std::move(*drafted), threads_);
+  if (!fused) return std::nullopt;
+  const double time = nanoseconds(*fused);
+  return Candidate{std::move(members), std::move(*fused), time};
+}
+
+bool Candidates::is_view(const Node& node) const {
+  bool views = true, any = false;
+  for_each_result(node, [&](Value v) {
+    any = true;
+    views = views && anchors_[v.id] != v;
+  });
+  return any && views;
+}
+
+void Candidates::find_readers() {
+  for (Value output : graph_.outputs())
+    if (output) is_kept_[anchors_[output.id].id] = true;
+  for (size_t n = 0; n < nodes().size(); ++n) {
+    const Node& node = nodes()[n];
+    if (is_view(node)) continue;
+    const bool loops = is_for_loops_[n];
+    for_each_argument(node, [&](Value v) {
+      const Value anchor = anchors_[v.id];
+      if (loops)
+        readers_[anchor.id].push_back(int32_t(n));
+      else
+        is_kept_[anchor.id] = true;
+    });
+  }
+}
+
+std::vector<Value> Candidates::wanted(const std::vector<int32_t>& members) const {
+  std::vector<Value> found;
+  for (int32_t member : members) {
+    const Value made = result(member);
+    const auto& readers = readers_[made.id];
+    if (is_kept_[made.id] || std::any_of(readers.begin(), readers.end(), [&](int32_t reader) {
+          return !std::binary_search(members.begin(), members.end(), reader);
+        }))
+      found.push_back(made);
+  }
+  return found;
+}
+
+std::vector<int32_t> merged(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  std::vector<int32_t> both;
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+}  // namespace tandem::loops
