@@ -179,7 +179,7 @@ CodePointer load_code(const loops::Kernel& kernel, std::span<const uint8_t> byte
   const std::optional<Artifact> artifact = read_artifact(bytes, text);
   if (!artifact || !processor_has(artifact->features)) return nullptr;
   if (CodePointer known = memory().find(text)) return known;
-  return memory().add(text, in_memory({bytes.begin(), bytes.end()}, *artifact));
+  return memory().add(text, in_memory(kernel, {bytes.begin(), bytes.end()}, *artifact));
 }
 
 void forget_code() { memory().forget(); }

@@ -2,14 +2,18 @@
 
 #include "native/compiler.h"
 #include "native/llvm/plugin.h"
+#include "native/named_code.h"
 
 namespace tandem::native {
 namespace {
 
 class CodeInMemory final : public MachineCode {
  public:
-  CodeInMemory(std::vector<uint8_t> bytes, const Artifact& artifact)
-      : executable_(artifact.code, artifact.constants), entry_(artifact.entry), bytes_(std::move(bytes)) {}
+  CodeInMemory(const loops::Kernel& kernel, std::vector<uint8_t> bytes, const Artifact& artifact)
+      : executable_(artifact.code, artifact.constants),
+        named_(executable_.code(), artifact.code.size(), name_of(kernel)),
+        entry_(artifact.entry),
+        bytes_(std::move(bytes)) {}
 
   loops::Code entry() const override {
     return reinterpret_cast<loops::Code>(reinterpret_cast<uintptr_t>(executable_.code() + entry_));
@@ -18,6 +22,7 @@ class CodeInMemory final : public MachineCode {
 
  private:
   Executable executable_;
+  NamedCode named_;
   uint64_t entry_;
   std::vector<uint8_t> bytes_;
 };
@@ -28,11 +33,11 @@ CodePointer compiled_for(const loops::Kernel& kernel, const std::string& text, c
   const std::vector<uint8_t> object = compile_object(kernel, features);
   std::vector<uint8_t> bytes = to_bytes(link(object, kernel_symbol), text, features);
   const Artifact artifact = *read_artifact(bytes, text);
-  return in_memory(std::move(bytes), artifact);
+  return in_memory(kernel, std::move(bytes), artifact);
 }
 
-CodePointer in_memory(std::vector<uint8_t> bytes, const Artifact& artifact) {
-  return std::make_shared<CodeInMemory>(std::move(bytes), artifact);
+CodePointer in_memory(const loops::Kernel& kernel, std::vector<uint8_t> bytes, const Artifact& artifact) {
+  return std::make_shared<CodeInMemory>(kernel, std::move(bytes), artifact);
 }
 
 }  // namespace tandem::native

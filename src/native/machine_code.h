@@ -13,7 +13,8 @@ namespace tandem::native {
 /// alone.
 CodePointer compiled_for(const loops::Kernel& kernel, const std::string& text, const std::string& features);
 
-/// Puts an artifact, whose bytes are kept, into memory. Throws Error where the system does not allow it.
-CodePointer in_memory(std::vector<uint8_t> bytes, const Artifact& artifact);
+/// Puts an artifact of a kernel, whose bytes are kept, into memory. Throws Error where the system does not
+/// allow it.
+CodePointer in_memory(const loops::Kernel& kernel, std::vector<uint8_t> bytes, const Artifact& artifact);
 
 }  // namespace tandem::native

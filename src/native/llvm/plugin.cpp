@@ -7,6 +7,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -14,7 +15,7 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
+#include <stdexcept>
 
 namespace tandem::native {
 namespace {
@@ -24,6 +25,9 @@ constexpr const char* triple = "x86_64-unknown-linux-gnu";
 void initialise_once() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // What LLVM cannot compile would end the process.
+    llvm::install_fatal_error_handler(
+        [](void*, const char* reason, bool) { throw std::runtime_error(reason); });
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
@@ -88,13 +92,21 @@ void give_texts(const Request& request) {
   generate(request, module, Part::Assembly);
 }
 
-void compile(const Request& request) {
-  initialise_once();
-  if (request.texts) give_texts(request);
+void compile_or_throw(const Request& request) {
+  if (request.texts) return give_texts(request);
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   emit_module(request, module);
   generate(request, module, Part::Object);
+}
+
+void compile(const Request& request) {
+  initialise_once();
+  try {
+    compile_or_throw(request);
+  } catch (const std::exception& error) {
+    hand_over(request, Part::Error, error.what());
+  }
 }
 
 }  // namespace

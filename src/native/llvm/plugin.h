@@ -17,7 +17,7 @@ using Receive = void (*)(void* receiver, Part part, const char* bytes, size_t si
 struct Request {
   const loops::Kernel* kernel;
   const char* features;  ///< of the processor, as LLVM names them, with commas between; code may use them all
-  bool texts;            ///< the IR and the assembly are wanted as well
+  bool texts;            ///< the IR and the assembly are wanted, not the object
   void* receiver;
   Receive receive;
 };
