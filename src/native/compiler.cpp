@@ -4,6 +4,8 @@
 #include <link.h>
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "native/llvm/plugin.h"
 #include "native/processor.h"
@@ -78,13 +80,16 @@ void receive(void* receiver, Part part, const char* bytes, size_t size) {
   }
 }
 
-Received compile_with(const loops::Kernel& kernel, const std::string& features, bool texts) {
+Received compile_with(Request request) {
   if (!compiler().plugin)
     throw Error("Machine code cannot be made: " + compiler().complaint + ". Use another backend.");
   Received received;
-  compiler().plugin->compile({&kernel, features.c_str(), texts, &received, receive});
+  request.receiver = &received;
+  request.receive = receive;
+  compiler().plugin->compile(request);
   if (!received.error.empty())
-    throw Error("LLVM cannot compile a kernel: " + received.error + "\n" + to_string(kernel));
+    throw Error("LLVM cannot compile a kernel: " + received.error +
+                (request.kernel ? "\n" + to_string(*request.kernel) : std::string()));
   return received;
 }
 
@@ -93,12 +98,22 @@ Received compile_with(const loops::Kernel& kernel, const std::string& features, 
 bool has_compiler() { return compiler().plugin != nullptr; }
 
 std::vector<uint8_t> compile_object(const loops::Kernel& kernel, const std::string& features) {
-  const Received received = compile_with(kernel, features, false);
+  const Received received = compile_with({.kernel = &kernel, .features = features.c_str()});
   return {received.object.begin(), received.object.end()};
 }
 
+std::span<const uint8_t> function_object(const std::string& name, const std::string& features) {
+  static auto& mutex = *new std::mutex;
+  static auto& objects = *new std::map<std::pair<std::string, std::string>, std::string>;
+  const std::lock_guard lock(mutex);
+  std::string& object = objects[{name, features}];
+  if (object.empty()) object = compile_with({.function = name.c_str(), .features = features.c_str()}).object;
+  return {reinterpret_cast<const uint8_t*>(object.data()), object.size()};
+}
+
 CompilerTexts compiler_texts(const loops::Kernel& kernel) {
-  Received received = compile_with(kernel, processor_features(), true);
+  Received received =
+      compile_with({.kernel = &kernel, .features = processor_features().c_str(), .texts = true});
   return {std::move(received.ir), std::move(received.assembly)};
 }
 

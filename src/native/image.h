@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 namespace tandem::native {
@@ -20,8 +21,11 @@ constexpr uint64_t padded_to(uint64_t size, uint64_t alignment) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
-/// Links a relocatable ELF object whose one kernel has this name. Throws Error where it holds anything else
-/// than code, constants and places of the one in the other.
-Image link(std::span<const uint8_t> object, std::string_view kernel);
+/// The object that holds a function which others call.
+using FindObject = std::function<std::span<const uint8_t>(const std::string& name)>;
+
+/// Links a relocatable ELF object, whose one kernel has this name, with what it calls. Throws Error where
+/// they hold anything else than code, constants and places of the one in the other.
+Image link(std::span<const uint8_t> object, const std::string& kernel, const FindObject& find);
 
 }  // namespace tandem::native

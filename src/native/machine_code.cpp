@@ -31,7 +31,9 @@ class CodeInMemory final : public MachineCode {
 
 CodePointer compiled_for(const loops::Kernel& kernel, const std::string& text, const std::string& features) {
   const std::vector<uint8_t> object = compile_object(kernel, features);
-  std::vector<uint8_t> bytes = to_bytes(link(object, kernel_symbol), text, features);
+  const Image image =
+      link(object, kernel_symbol, [&](const std::string& name) { return function_object(name, features); });
+  std::vector<uint8_t> bytes = to_bytes(image, text, features);
   const Artifact artifact = *read_artifact(bytes, text);
   return in_memory(kernel, std::move(bytes), artifact);
 }

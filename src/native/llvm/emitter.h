@@ -2,7 +2,7 @@
 #pragma once
 
 #include "loops/kernel.h"
-#include "native/llvm/loop.h"
+#include "native/llvm/math.h"
 
 #include <llvm/IR/Module.h>
 
@@ -10,13 +10,6 @@
 #include <vector>
 
 namespace tandem::native {
-
-/// What code may count on.
-struct Target {
-  std::string features;
-  std::string tuned_for;
-  int32_t register_bits;
-};
 
 class Emitter {
  public:

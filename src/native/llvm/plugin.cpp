@@ -1,6 +1,7 @@
 #include "native/llvm/plugin.h"
 
 #include "native/llvm/emitter.h"
+#include "native/llvm/math.h"
 
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
@@ -75,13 +76,18 @@ void emit_module(const Request& request, llvm::Module& module) {
   module.setDataLayout(target_machine().createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
   const Target target = target_with(request.features);
-  Emitter(*request.kernel, target, module).emit();
+  if (request.kernel)
+    Emitter(*request.kernel, target, module).emit();
+  else
+    define_math(declare_math(module, request.function, target));
 }
 
 void give_texts(const Request& request) {
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   emit_module(request, module);
+  for (llvm::Function& function : module)
+    if (is_math(function)) define_math(function);
   std::string text;
   llvm::raw_string_ostream stream(text);
   module.print(stream, nullptr);

@@ -31,11 +31,7 @@ llvm::Function* Emitter::declare() {
   auto* signature =
       llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, pointer, count, count}, false);
   auto* function = llvm::Function::Create(signature, llvm::Function::ExternalLinkage, kernel_symbol, module_);
-  function->addFnAttr(llvm::Attribute::NoUnwind);
-  function->addFnAttr("target-cpu", "x86-64");
-  function->addFnAttr("target-features", target_.features);
-  function->addFnAttr("tune-cpu", target_.tuned_for);
-  function->addFnAttr("prefer-vector-width", std::to_string(target_.register_bits));
+  give_target(*function, target_);
   for (unsigned i = 0; i < 3; ++i) function->addParamAttr(i, llvm::Attribute::NoAlias);
   buffers_ = function->getArg(0);
   shape_ = function->getArg(1);

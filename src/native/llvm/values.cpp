@@ -80,7 +80,7 @@ llvm::Value* Emitter::index_of(int32_t dimension) {
 }
 
 llvm::Value* Emitter::unary(const loops::Expr& expr, llvm::Value* a) {
-  if (is_math(expr.op)) return call_math(builder_, expr.op, a, target_.register_bits);
+  if (is_math(expr.op)) return call_math(builder_, expr.op, a, target_);
   if (const auto function = rounding(expr.op)) return builder_.CreateUnaryIntrinsic(function, a);
   if (expr.op == Op::Not) return builder_.CreateNot(a);
   if (is_real(expr.type))
