@@ -33,6 +33,8 @@ TEST(Counters, ShowEveryNameAlsoWhenNothingHappened) {
                            "cache_remote_error",
                            "cache_time_saved_us",
                            "cache_backward_us",
+                           "kernel_compiled",
+                           "kernel_reused",
                            "fallback_shapes"}) {
     ASSERT_TRUE(shown.contains(name)) << name;
     EXPECT_EQ(shown[name], 0u) << name;
