@@ -75,6 +75,12 @@ TEST(RandomKernels, MachineCodeOfFewFeaturesIsWithinTheBounds) {
   }
 }
 
+/// Texts are given of what LLVM finds well formed alone.
+TEST(RandomKernels, AreEmittedAsLlvmWantsIt) {
+  NEEDS_COMPILER();
+  for (const Case& each : cases(8000, 8150)) EXPECT_NO_THROW(texts_of(each.kernel)) << to_string(each.kernel);
+}
+
 TEST(RandomKernels, PiecesOfALaunchGiveWhatItGives) {
   NEEDS_COMPILER();
   std::mt19937_64 random(7);
