@@ -157,6 +157,8 @@ void add_bench(CLI::App& app) {
   command->add_option("--partition-for", options->partition_for,
                       "Split for this backend, whichever one runs: what it fuses counts as free to compute "
                       "again");
+  command->add_option("--against", options->against,
+                      "Compiled steps against those of another partitioner instead of eager ones");
   command
       ->add_option("--threads", options->threads,
                    "Threads of libtorch's CPU operators; its own choice when left out")
@@ -206,6 +208,8 @@ void add_bench(CLI::App& app) {
       print_promise(chosen);
     else if (chosen.budget)
       print_budgets(chosen);
+    else if (!chosen.against.empty())
+      print_against(chosen);
     else if (chosen.warm_start)
       print_warm_start(chosen);
     else

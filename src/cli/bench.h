@@ -20,6 +20,7 @@ struct BenchOptions {
   std::vector<std::string> models, backends;
   std::string partitioner = Options{}.partitioner;
   std::string partition_for;  ///< the backend for which graphs are split; empty: the one that runs them
+  std::string against;        ///< the partitioner that another one is measured against
   std::string device = "cpu";
   int threads = 0;  ///< 0: libtorch's own choice
   double seconds = 10;
@@ -61,6 +62,9 @@ void print_scale(const BenchOptions& options);
 
 /// Time and memory of the models at 11 memory budgets, with a chart of them.
 void print_budgets(const BenchOptions& options);
+
+/// Steps of the models, split by one partitioner and by another, in turn: medians over five compiles of each.
+void print_against(const BenchOptions& options);
 
 /// What this backend says it fuses; `fuse` is known before it exists.
 std::function<bool(const Graph&, const Node&)> fuses_of(const std::string& backend);
