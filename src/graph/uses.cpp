@@ -10,6 +10,12 @@ std::vector<int32_t> makers(const Graph& graph) {
   return found;
 }
 
+Value tensor_at(const Node& node, size_t argument) {
+  const Value* value =
+      argument < node.arguments.size() ? std::get_if<Value>(&node.arguments[argument]) : nullptr;
+  return value ? *value : Value();
+}
+
 const Node* maker_of(const Graph& graph, Value value) {
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     bool made_here = false;
@@ -49,7 +55,15 @@ std::unordered_set<int32_t> storages_of_constants(const Graph& graph) {
   return storages;
 }
 
+std::unordered_set<int32_t> storages_of_caller(const Graph& graph, size_t results) {
+  std::unordered_set<int32_t> storages = storages_of_inputs(graph);
+  for (size_t i = 0; i < results; ++i)
+    if (Value output = graph.outputs()[i]) storages.insert(graph.meta(output).storage);
+  return storages;
+}
+
 Graph without_unread_constants(Graph graph) {
+  if (graph.constants().empty()) return graph;
   const std::vector<int32_t> reads = read_counts(graph);
   std::erase_if(graph.constants(), [&](const auto& constant) { return reads[constant.first.id] == 0; });
   return graph;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "graph/draws.h"
+#include "graph/uses.h"
 #include "ops/generator_state.h"
 #include "ops/marks.h"
 #include "partition/computation_keys.h"
@@ -46,7 +47,7 @@ class ReadsOfForward {
  public:
   ReadsOfForward(Joint& joint, const std::vector<Value>& marked, const std::vector<Value>& computed_again)
       : graph_(joint.graph), keys_(ComputationKeys(/*apart=*/false).of(with_draws_as_functions(joint))) {
-    Storages unfit = memory_of_caller(joint);
+    Storages unfit = storages_of_caller(graph_, graph_.outputs().size());
     for (const Node& node : graph_.nodes())
       for (const auto& [before, after] : node.writes) unfit.insert(storage(before));
     Storages kept;
@@ -83,13 +84,6 @@ class ReadsOfForward {
   }
 
  private:
-  static Storages memory_of_caller(const Joint& joint) {
-    Storages found;
-    for (Value v : joint.graph.inputs()) found.insert(joint.graph.meta(v).storage);
-    for (Value v : joint.graph.outputs())
-      if (v) found.insert(joint.graph.meta(v).storage);
-    return found;
-  }
   int32_t storage(Value v) const { return graph_.meta(v).storage; }
   uint64_t key(Value v) const { return keys_[size_t(v.id)]; }
 

@@ -46,18 +46,11 @@ std::map<size_t, size_t> states_among_saved(const Kept& kept) {
   return found;
 }
 
-/// Storages that the caller gave or got.
-std::unordered_set<int32_t> storages_of_caller(const Kept& kept) {
-  std::unordered_set<int32_t> found = storages_of_inputs(kept.forward);
-  for (size_t i = 0; i + kept.saved.size() < kept.forward.outputs().size(); ++i)
-    if (Value output = kept.forward.outputs()[i]) found.insert(kept.forward.meta(output).storage);
-  return found;
-}
-
 /// By their places: values of the joint, copies of these that the forward made, and what it was given as one.
 std::map<size_t, Origin> origins_of_saved(const Kept& kept, const std::vector<uint64_t>& keys,
                                           ComputationKeys& computations) {
-  const std::unordered_set<int32_t> reached = storages_of_caller(kept);
+  const std::unordered_set<int32_t> reached =
+      storages_of_caller(kept.forward, kept.forward.outputs().size() - kept.saved.size());
   std::map<size_t, Origin> below;
   if (kept.below) below = origins_of_saved(*kept.below, computations.of(kept.below->joint), computations);
   auto origin = [&](Value v) -> std::optional<Origin> {

@@ -20,11 +20,8 @@ class Narrower {
         narrowing_(narrowing),
         nodes_(graph_.nodes()),
         makers_(makers(graph_)),
-        of_caller_(storages_of_inputs(graph_)),
-        is_reader_(find_readers()) {
-    for (size_t i = 0; i < joint_.forward_outputs; ++i)
-      if (Value output = graph_.outputs()[i]) of_caller_.insert(graph_.meta(output).storage);
-  }
+        of_caller_(storages_of_caller(graph_, joint_.forward_outputs)),
+        is_reader_(find_readers()) {}
 
   Joint run() {
     find_what_others_read();
@@ -217,8 +214,9 @@ class Narrower {
   const Narrowing& narrowing_;
   std::vector<Node> nodes_;
   const std::vector<int32_t> makers_;
-  std::unordered_set<int32_t> of_caller_, read_by_others_, read_as_it_is_;  ///< storages
-  const std::vector<bool> is_reader_;                                       ///< by the numbers of nodes
+  const std::unordered_set<int32_t> of_caller_;  ///< storages, and so are these:
+  std::unordered_set<int32_t> read_by_others_, read_as_it_is_;
+  const std::vector<bool> is_reader_;  ///< by the numbers of nodes
   std::map<Value, Value> signs_;
   std::map<Value, Node> copies_;                       ///< of places, before their first reader
   std::map<int32_t, std::vector<Node>> forms_behind_;  ///< by the nodes that make what they are forms of

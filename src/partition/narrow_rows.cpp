@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/uses.h"
+
 namespace tandem {
 namespace {
 
@@ -49,12 +51,6 @@ const std::string& name_of(const Node& node) { return node.op.operator_name().na
 bool is_on_known_device(const TensorMeta& meta) { return meta.device.is_cpu() || meta.device.is_cuda(); }
 
 }  // namespace
-
-Value tensor_at(const Node& node, size_t argument) {
-  const Value* value =
-      argument < node.arguments.size() ? std::get_if<Value>(&node.arguments[argument]) : nullptr;
-  return value ? *value : Value();
-}
 
 bool is_zero(const Operand& operand) {
   const auto* constant = std::get_if<c10::IValue>(&operand);

@@ -5,8 +5,6 @@
 
 namespace tandem {
 
-/// An argument that is one tensor, else none.
-Value tensor_at(const Node& node, size_t argument);
 /// Whether an argument is the number zero.
 bool is_zero(const Operand& operand);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "graph/uses.h"
 #include "ops/by_operator.h"
 
 namespace tandem {
@@ -13,8 +14,8 @@ using Workspace = int64_t (*)(const Graph&, const Node&);
 int64_t bytes_of(const TensorMeta& meta) { return meta.numel() * int64_t(c10::elementSize(meta.dtype)); }
 
 const TensorMeta* argument(const Graph& graph, const Node& node, size_t i) {
-  const Value* value = i < node.arguments.size() ? std::get_if<Value>(&node.arguments[i]) : nullptr;
-  return value && *value ? &graph.meta(*value) : nullptr;
+  const Value value = tensor_at(node, i);
+  return value ? &graph.meta(value) : nullptr;
 }
 
 const TensorMeta* first_result(const Graph& graph, const Node& node) {
