@@ -1,8 +1,8 @@
 #include "partition/blocks.h"
 
 #include <algorithm>
-#include <unordered_map>
 
+#include "graph/by_storage.h"
 #include "ops/facts.h"
 
 namespace tandem {
@@ -14,11 +14,13 @@ Blocks::Blocks(const Joint& joint, const PartitionContext& context, const Recomp
 }
 
 void Blocks::add_values(const Joint& joint, const PartitionContext& context) {
-  std::unordered_map<int32_t, int32_t> by_storage;
+  constexpr int32_t none = -1;
+  ByStorage<int32_t> by_storage(graph_, none);
   auto add = [&](Value v) -> Block& {
-    const int32_t storage = graph_.meta(v).storage, next = int32_t(blocks_.size());
-    const int32_t block = storage < 0 ? next : by_storage.try_emplace(storage, next).first->second;
-    if (block == next) {
+    const int32_t storage = graph_.meta(v).storage;
+    int32_t alone = none, &block = storage < 0 ? alone : by_storage[storage];
+    if (block == none) {
+      block = int32_t(blocks_.size());
       blocks_.push_back({.is_repeatable = true, .may_save = true});
       first_.push_back(v);
     }
@@ -79,7 +81,7 @@ void Blocks::add_reads(const Joint& joint) {
       for_each_result(joint.graph.nodes()[size_t(maker)], [&](Value v) {
         if (!made) made = v;
       });
-      for_each_argument(can_.again(made), [&](Value v) {
+      can_.for_each_argument_again(made, [&](Value v) {
         const int32_t read = block_of_[size_t(v.id)];
         if (read >= 0 && read != int32_t(b)) block.reads.push_back(read);
       });

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "graph/draws.h"
 #include "graph/uses.h"
 #include "ops/facts.h"
 #include "partition/blocks.h"
@@ -24,10 +25,10 @@ constexpr double least_gain = 0.01;
 class MinCut {
  public:
   MinCut(const Joint& joint, const PartitionContext& context)
-      : joint_(with_generator_states(joint)),
+      : with_states_(draws(joint) ? std::optional(with_generator_states(joint)) : std::nullopt),
+        joint_(with_states_ ? *with_states_ : joint),
         context_(context),
-        as_they_are_(primals_read_by_backward(joint_, context)),
-        can_(joint_, as_they_are_, context.marked_must_save),
+        can_(joint_, primals_read_by_backward(joint_, context), context.marked_must_save),
         blocks_(joint_, context, can_),
         is_for_backward_(read_by_backward_alone(joint_)),
         has_forms_(std::count(is_for_backward_.begin(), is_for_backward_.end(), true) > 0),
@@ -42,6 +43,11 @@ class MinCut {
   }
 
  private:
+  static bool draws(const Joint& joint) {
+    const auto& nodes = joint.graph.nodes();
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return draws_live(node); });
+  }
+
   std::vector<bool> keep_what_is_fastest() const {
     std::vector<bool> kept(blocks_.size()), may_repeat(blocks_.size());
     bool is_trivial = true;
@@ -71,7 +77,7 @@ class MinCut {
   }
 
   Partition split(const std::vector<bool>& kept) const {
-    Partition halves = split_at(joint_, context_, blocks_.values_in(kept), as_they_are_);
+    Partition halves = split_at(joint_, context_, can_, blocks_.values_in(kept));
     if (has_forms_) halves.backward = without_detours(std::move(halves.backward));
     return scheduled(std::move(halves));
   }
@@ -118,9 +124,9 @@ class MinCut {
     return count;
   }
 
-  const Joint joint_;
+  const std::optional<Joint> with_states_;  ///< where there is something to draw again
+  const Joint& joint_;
   const PartitionContext& context_;
-  const std::vector<bool> as_they_are_;
   const Recomputation can_;
   const Blocks blocks_;
   const std::vector<bool> is_for_backward_;  ///< nodes that run once whichever half runs them

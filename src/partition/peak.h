@@ -3,6 +3,8 @@
 
 #include <tandem/partition.h>
 
+#include "partition/occupancy.h"
+
 namespace tandem {
 
 /// The highest number of bytes that are alive at once, above those that were before the step.
@@ -11,8 +13,11 @@ struct Peaks {
 };
 Peaks predicted_peaks(const Partition& halves);
 
-/// Inputs of the backward whose memory nobody else holds, with its bytes: one value a storage, since views of
-/// it live in one storage of the backward too.
-std::vector<std::pair<Value, int64_t>> given_to_backward(const Partition& halves);
+/// The same of one graph, with what was alive before it. `live`: that, and then what is alive behind it.
+int64_t predicted_peak(const Graph& graph, const GivenBytes& given, int64_t& live);
+
+/// Inputs of the backward whose memory nobody else holds: one value a storage, since views of it live in one
+/// storage of the backward too.
+GivenBytes given_to_backward(const Partition& halves);
 
 }  // namespace tandem

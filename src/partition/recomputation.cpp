@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <unordered_map>
-
 #include "graph/draws.h"
 #include "graph/geometry.h"
 #include "graph/uses.h"
@@ -40,7 +37,7 @@ std::vector<bool> read_by_backward(const Joint& joint) {
 
 std::vector<bool> primals_read_by_backward(const Joint& joint, const PartitionContext& context) {
   const Graph& graph = joint.graph;
-  std::unordered_map<int32_t, int> users;  // of a storage: primals, outputs and writes
+  ByStorage<int32_t> users(graph);  // primals, outputs and writes
   for (size_t i = 0; i < joint.primals; ++i) ++users[graph.meta(graph.inputs()[i]).storage];
   for (size_t i = 0; i < joint.forward_outputs; ++i)
     if (Value output = graph.outputs()[i]) ++users[graph.meta(output).storage];
@@ -48,7 +45,7 @@ std::vector<bool> primals_read_by_backward(const Joint& joint, const PartitionCo
   for (const Node& node : graph.nodes())
     for (const auto& [before, after] : node.writes) ++users[graph.meta(before).storage];
   const std::vector<bool> read = read_by_backward(joint);
-  std::unordered_set<int32_t> read_storages;  // a view of a primal has its version
+  StorageSet read_storages(graph);  // a view of a primal has its version
   for (size_t id = 0; id < read.size(); ++id)
     if (read[id]) read_storages.insert(graph.meta(Value{int32_t(id)}).storage);
   std::vector<bool> found(graph.value_count());
@@ -67,11 +64,15 @@ Recomputation::Recomputation(const Joint& joint, std::vector<bool> as_they_are,
       is_constant_(graph_.value_count()),
       is_primal_(graph_.value_count()),
       written_(graph_.value_count()),
-      repeatable_(graph_.nodes().size()) {
+      repeatable_(graph_.nodes().size()),
+      seen_(graph_),
+      primals_(graph_),
+      shared_(graph_),
+      never_(graph_) {
   for (size_t i = 0; i < joint.primals; ++i) {
     const int32_t storage = graph_.meta(graph_.inputs()[i]).storage;
     is_primal_[size_t(graph_.inputs()[i].id)] = true;
-    if (!primals_.insert(storage).second) shared_.insert(storage);
+    if (!primals_.insert(storage)) shared_.insert(storage);
   }
   seen_ = primals_;
   for (size_t i = 0; i < joint.forward_outputs; ++i)
@@ -128,9 +129,14 @@ Value Recomputation::state_of(size_t node) const {
   return std::get<Value>(graph_.nodes()[node - 1].results[0]);
 }
 
+/// Of a node that draws: what it draws from when it runs again.
+Value Recomputation::state_again(size_t node) const {
+  return draws_live(graph_.nodes()[node]) ? state_of(node) : Value();
+}
+
 Node Recomputation::again(Value value) const {
   Node node = graph_.nodes()[maker(value)];
-  if (draws_live(node)) node.state = state_of(maker(value));
+  if (Value state = state_again(maker(value))) node.state = state;
   node.phase = Phase::Backward;
   return node;
 }

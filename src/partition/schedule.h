@@ -5,8 +5,9 @@
 
 namespace tandem {
 
-/// Each half in an order in which less is alive at once, where that lowers its predicted peak; else as it is.
-/// Nodes that write, draw from the live generator or have side effects keep their order.
+/// Each half in an order in which less is alive at once, where that lowers its predicted peak, and as
+/// recorded wherever the peak is not. Nodes that write, draw from the live generator or have side effects
+/// keep their order.
 Partition scheduled(Partition halves);
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <tandem/error.h>
 #include <tandem/passes.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "graph/uses.h"
@@ -19,11 +20,11 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen,
-           std::vector<bool> as_they_are)
+  Splitter(const Joint& joint, const PartitionContext& context, const Recomputation& can,
+           const std::vector<bool>& chosen)
       : joint_(joint),
         graph_(joint.graph),
-        can_(joint, std::move(as_they_are), context.marked_must_save),
+        can_(can),
         chosen_(chosen),
         of_forward_(graph_.value_count()),
         is_primal_(graph_.value_count()),
@@ -80,7 +81,7 @@ class Splitter {
       waiting.pop_back();
       if (met_[size_t(v.id)]) continue;
       met_[size_t(v.id)] = true;
-      for_each_argument(can_.again(v), [&](Value argument) {
+      can_.for_each_argument_again(v, [&](Value argument) {
         if (need_inside(argument)) waiting.push_back(argument);
       });
     }
@@ -117,6 +118,7 @@ class Splitter {
     static const c10::OperatorHandle clone = find_op("aten::clone");
     std::vector<Node> copies;
     std::vector<Value> made;
+    if (std::find(copied_.begin(), copied_.end(), true) == copied_.end()) return made;
     const std::vector<int32_t> read = first_reads();
     for (size_t i = 0; i < joint_.primals; ++i) {
       const Value primal = graph_.inputs()[i];
@@ -191,7 +193,7 @@ class Splitter {
         continue;
       }
       waiting.emplace_back(v, true);
-      for_each_argument(can_.again(v), [&](Value argument) {
+      can_.for_each_argument_again(v, [&](Value argument) {
         if (is_run_again_inside(argument)) waiting.emplace_back(argument, false);
       });
     }
@@ -217,7 +219,7 @@ class Splitter {
 
   const Joint& joint_;
   const Graph& graph_;
-  const Recomputation can_;
+  const Recomputation& can_;
   const std::vector<bool>& chosen_;
   std::vector<bool> of_forward_, is_primal_, saved_, met_, copied_;
   /// What nodes that run again read in place of what lies in the caller's memory.
@@ -228,6 +230,8 @@ class Splitter {
 
 Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::vector<Value> outputs) {
   Graph half = joint.without_nodes();
+  half.nodes().reserve(size_t(std::count_if(joint.nodes().begin(), joint.nodes().end(),
+                                            [&](const Node& node) { return node.phase == phase; })));
   for (const Node& node : joint.nodes())
     if (node.phase == phase) half.add_node(node);
   half.set_inputs(std::move(inputs));
@@ -261,28 +265,28 @@ void refuse_if_forward_needs_backward(const Joint& joint) {
                   ", which only the backward has; make it an output of the backward");
 }
 
-Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen,
-                   std::vector<bool> as_they_are) {
-  refuse_if_forward_needs_backward(joint);
-  return Splitter(joint, context, chosen, std::move(as_they_are)).run();
+Partition split_at(const Joint& joint, const PartitionContext& context, const Recomputation& can,
+                   const std::vector<bool>& chosen) {
+  return Splitter(joint, context, can, chosen).run();
 }
 
 Partition partition_recompute_all(const Joint& joint, const PartitionContext& context) {
   refuse_if_forward_needs_backward(joint);
   const Joint whole = with_generator_states(joint);
-  return split_at(whole, context, std::vector<bool>(whole.graph.value_count(), false));
+  return split_at(whole, context, Recomputation(whole, {}, context.marked_must_save),
+                  std::vector<bool>(whole.graph.value_count(), false));
 }
 
 Partition partition_save_all(const Joint& joint, PartitionContext context) {
   refuse_if_forward_needs_backward(joint);
-  const Recomputation can(joint);
+  const Recomputation can(joint, {}, context.marked_must_save);
   for (const Node& node : joint.graph.nodes()) {
     if (node.phase != Phase::Forward) continue;
     for_each_result(node, [&](Value v) {
       if (can.may_save(v) && !can.is_seen_by_caller(v)) context.must_save.push_back(v);
     });
   }
-  return split_at(joint, context, std::vector<bool>(joint.graph.value_count(), true));
+  return split_at(joint, context, can, std::vector<bool>(joint.graph.value_count(), true));
 }
 
 }  // namespace tandem

@@ -3,7 +3,7 @@
 
 #include <tandem/partition.h>
 
-#include <unordered_set>
+#include "graph/by_storage.h"
 
 namespace tandem {
 
@@ -43,6 +43,12 @@ class Recomputation {
   bool is_available(Value value) const;
   /// The node as a backward runs it: a random one draws from its state again.
   Node again(Value value) const;
+  /// Every tensor that it then reads.
+  template <class Visit>
+  void for_each_argument_again(Value value, Visit&& visit) const {
+    for_each_argument(graph_.nodes()[maker(value)], visit);
+    if (Value state = state_again(maker(value))) visit(state);
+  }
   /// Which node makes a value; the same for all that it makes.
   size_t maker(Value value) const { return size_t(maker_[size_t(value.id)]); }
 
@@ -50,22 +56,22 @@ class Recomputation {
   bool is_repeatable(size_t node) const;
   bool may_be_copied(Value primal) const;
   Value state_of(size_t node) const;
+  Value state_again(size_t node) const;
 
   const Graph& graph_;
   const std::vector<bool> as_they_are_;
   std::vector<int32_t> maker_;
   std::vector<bool> is_constant_, is_primal_, written_, repeatable_;
   /// storages: that the caller knows, of primals, of several of them
-  std::unordered_set<int32_t> seen_, primals_, shared_;
-  std::unordered_set<int32_t> never_;
+  StorageSet seen_, primals_, shared_, never_;
 };
 
 /// The halves where the backward takes what it reads of the forward from `chosen`, by the ids of values, and
 /// computes the rest from there, from copies of primals, and from nothing else that the caller has: he may
 /// write that before some backward that reads nothing of it in eager. What can be neither chosen nor computed
-/// is saved too, and all that `context` names. `as_they_are` as of Recomputation.
-Partition split_at(const Joint& joint, const PartitionContext& context, const std::vector<bool>& chosen,
-                   std::vector<bool> as_they_are = {});
+/// is saved too, and all that `context` names.
+Partition split_at(const Joint& joint, const PartitionContext& context, const Recomputation& can,
+                   const std::vector<bool>& chosen);
 
 /// The live nodes of one phase, between these inputs and outputs.
 Graph half_of(const Graph& joint, Phase phase, std::vector<Value> inputs, std::vector<Value> outputs);

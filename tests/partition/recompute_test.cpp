@@ -60,7 +60,7 @@ TEST(SplitAt, RunsAgainWhatLiesBehindTheChosenValues) {
   const Joint joint = with_generator_states(dropped_sine());
   std::vector<bool> chosen(joint.graph.value_count());
   chosen[size_t(std::get<Value>(joint.graph.nodes()[0].results[0]).id)] = true;
-  const Partition halves = split_at(joint, {}, chosen);
+  const Partition halves = split_at(joint, {}, Recomputation(joint), chosen);
   EXPECT_EQ(halves.saved.size(), 2u);  // the sine and the state
   EXPECT_FALSE(has_call(halves.backward, "aten::sin"));
   EXPECT_TRUE(has_call(halves.backward, "aten::native_dropout"));

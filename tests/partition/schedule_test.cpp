@@ -19,9 +19,7 @@ std::vector<std::string> calls_of(const Graph& graph) {
 Partition forward_alone(const Graph& graph) { return partition_default({graph, graph.inputs().size(), 1}); }
 
 /// Four values of which each is only there to be summed up, recorded before the first sum.
-Graph wide() {
-  GraphWriter w;
-  const Value x = w.input({size});
+Value add_wide(GraphWriter& w, Value x) {
   std::vector<Value> made;
   for (int i = 0; i < 4; ++i) made.push_back(w.call("aten::exp", {x}));
   Value sum;
@@ -29,7 +27,12 @@ Graph wide() {
     const Value total = w.call("aten::sum", {v, c10::IValue()});
     sum = sum ? w.call("aten::add.Tensor", {sum, total, number(int64_t(1))}) : total;
   }
-  w.graph.set_outputs({sum});
+  return sum;
+}
+
+Graph wide() {
+  GraphWriter w;
+  w.graph.set_outputs({add_wide(w, w.input({size}))});
   return w.graph;
 }
 
@@ -42,6 +45,21 @@ TEST(Schedule, UsesAValueUpBeforeTheNextIsMade) {
   EXPECT_LT(predicted_peaks(after).forward, 2 * size * 8);
   const at::Tensor x = at::rand({size}, at::kDouble);
   EXPECT_TRUE(at::equal(after.forward.run({x})[0], graph.run({x})[0]));
+}
+
+TEST(Schedule, LeavesTheRecordAsItIsWhereThePeakIsNot) {
+  GraphWriter w;
+  const Value small = w.input({size / 20}), large = w.input({size});
+  const Value first = add_wide(w, small);
+  const size_t away_from_peak = w.graph.nodes().size();
+  w.graph.set_outputs({w.call("aten::add.Tensor", {first, add_wide(w, large), number(int64_t(1))})});
+  const Partition before = forward_alone(w.graph), after = scheduled(before);
+  EXPECT_LT(predicted_peaks(after).forward, 2 * size * 8);
+  std::vector<std::string> want = calls_of(before.forward), got = calls_of(after.forward);
+  EXPECT_NE(got, want);
+  want.resize(away_from_peak);
+  got.resize(away_from_peak);
+  EXPECT_EQ(got, want);
 }
 
 TEST(Schedule, LeavesDrawsInTheirOrder) {
