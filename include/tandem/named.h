@@ -14,7 +14,7 @@ struct Named : std::function<Signature> {
   std::string name, version;
   Named() = default;
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, Named> &&
+    requires(!std::is_base_of_v<Named, std::remove_cvref_t<F>> &&
              std::is_constructible_v<std::function<Signature>, F>)
   Named(F fn, std::string name_ = {}, std::string version_ = {})
       : std::function<Signature>(std::move(fn)), name(std::move(name_)), version(std::move(version_)) {}

@@ -60,7 +60,14 @@ struct PartitionContext {
 };
 
 /// Splits a joint graph.
-using Partitioner = Named<Partition(const Joint&, const PartitionContext&)>;
+struct Partitioner : Named<Partition(const Joint&, const PartitionContext&)> {
+  using Named::Named;
+  /// Whether, below a budget of 1 or where the backend fuses them, a joint graph is to have narrow forms of
+  /// what its backward reads less than all of: of the result of a relu a bool for each element, of places in
+  /// small planes a smaller type. The forward's own nodes make them, the backward's read them in place of the
+  /// value; a form that the partitioner saves takes less room.
+  bool takes_narrow_forms = false;
+};
 
 /// Each node runs in the phase in which it was recorded; what the backward reads of the forward is saved,
 /// unless fewer bytes are where what the program marked is computed again.

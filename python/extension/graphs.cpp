@@ -184,12 +184,16 @@ Compiler compiler_from(py::object function) {
 
 Partitioner partitioner_from(py::object function) {
   std::string name = attribute(function, "name"), version = attribute(function, "version");
+  const bool takes_narrow_forms = py::bool_(py::getattr(function, "takes_narrow_forms", py::bool_(false)));
   auto shared = share(std::move(function));
-  return {[shared](const Joint& joint, const PartitionContext& context) {
-            py::gil_scoped_acquire gil;
-            return py::cast<Partition>((*shared)(py::cast(joint), py::cast(context)));
-          },
-          name, version};
+  Partitioner partitioner(
+      [shared](const Joint& joint, const PartitionContext& context) {
+        py::gil_scoped_acquire gil;
+        return py::cast<Partition>((*shared)(py::cast(joint), py::cast(context)));
+      },
+      name, version);
+  partitioner.takes_narrow_forms = takes_narrow_forms;
+  return partitioner;
 }
 
 CostModel cost_model_from(py::object function) {

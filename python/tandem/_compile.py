@@ -150,7 +150,8 @@ def compile(
     seed that is drawn once a call, and can be computed again. Empty is what the backend prefers.
     `partition_fn` splits the joint graph in place of `partitioner`, and `cost_model` says how many seconds a
     node takes; a function with attributes `name` and `version` is part of the cache's key, without them
-    nothing is cached.
+    nothing is cached. With an attribute `takes_narrow_forms` that is true, `partition_fn` is given joint
+    graphs with narrow forms, as `min_cut` is.
     `static_arguments` are positions among the tensors of a call that stay where they are; backends are told.
     """
     options: dict[str, Any] = {

@@ -85,14 +85,16 @@ std::function<bool(const Graph&, const Node&)> fuses_of(const std::string& backe
 
 Options compile_options(const BenchOptions& options, const std::string& backend) {
   Options compile{.backend = backend, .partitioner = options.partitioner};
-  if (!options.partition_for.empty())
+  if (!options.partition_for.empty()) {
+    const Partitioner how = find_partitioner(options.partitioner);
     compile.partition_fn = Partitioner(
-        [fuses = fuses_of(options.partition_for), how = find_partitioner(options.partitioner)](
-            const Joint& joint, PartitionContext context) {
+        [fuses = fuses_of(options.partition_for), how](const Joint& joint, PartitionContext context) {
           context.fuses = fuses;
           return how(joint, context);
         },
         options.partitioner + " for " + options.partition_for, "1");
+    compile.partition_fn.takes_narrow_forms = how.takes_narrow_forms;
+  }
   return compile;
 }
 

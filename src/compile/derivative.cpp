@@ -23,6 +23,10 @@ bool have_hooks(const Tensors& results) {
   return std::any_of(nodes.begin(), nodes.end(), [](auto* node) { return has_hooks(*node); });
 }
 
+Partitioner partitioner_for(const Options& options) {
+  return options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
+}
+
 }  // namespace
 
 const Order& Derivative::order() const {
@@ -123,7 +127,7 @@ Joint Derivative::with_passes(Joint joint, const Joint* below, Marks* marks) con
 
 std::optional<Narrowing> Derivative::narrowing() const {
   const Options& options = compilation_.options;
-  if (options.partition_fn || options.partitioner != "min_cut") return std::nullopt;
+  if (!partitioner_for(options).takes_narrow_forms) return std::nullopt;
   Narrowing narrow;
   if (options.memory_budget < 1 || options.memory_budget_bytes) return narrow;
   narrow.fuses = fuses();
@@ -220,8 +224,7 @@ void Derivative::partition(const Joint& joint, std::vector<Value> must_save) {
                            .marked_must_save = made_in_memory_of(joint.graph, marks_.must_save),
                            .marked_prefer_recompute = made_in_memory_of(joint.graph, marks_.prefer_recompute),
                            .fuses = fuses()};
-  const Partitioner partitioner =
-      options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
+  const Partitioner partitioner = partitioner_for(options);
   record_.halves = partitioner(joint, context);
   if (below_ && narrowing()) record_.halves.forward = without_detours(std::move(record_.halves.forward));
   verify(record_.halves, joint, context, partitioner.name.empty() ? "partition_fn" : partitioner.name);

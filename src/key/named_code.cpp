@@ -53,11 +53,11 @@ std::vector<NamedCode> compilers_of(const Options& options) {
 }
 
 std::vector<NamedCode> partitioner_of(const Options& options) {
-  std::vector<NamedCode> used{{"the partitioner", "registered " + options.partitioner, {}}};
-  if (options.partition_fn)
-    used[0] = {"the partitioner", options.partition_fn.name, options.partition_fn.version};
-  else
-    used[0].version = find_partitioner(options.partitioner).version;
+  const Partitioner& own = options.partition_fn;
+  const Partitioner used_one = own ? own : find_partitioner(options.partitioner);
+  std::vector<NamedCode> used{
+      {"the partitioner", own ? own.name : "registered " + options.partitioner, used_one.version}};
+  if (used_one.takes_narrow_forms && !used_one.version.empty()) used[0].version += " with narrow forms";
   if (options.cost_model)
     used.push_back({"the cost model", options.cost_model.name, options.cost_model.version});
   return used;

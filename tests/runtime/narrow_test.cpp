@@ -108,6 +108,23 @@ TEST(Narrow, WhatTheCallerGetsIsReadWhereItIs) {
   EXPECT_THROW(out[0].backward(), c10::Error);
 }
 
+TEST(Narrow, APartitionerOfTheUsersHasFormsWhereItAsksForThem) {
+  auto forms_in_joint = [](bool asks) {
+    size_t forms = 0;
+    Options options = with_budget(0.5);
+    options.partition_fn = Partitioner([&forms](const Joint& joint, const PartitionContext& context) {
+      forms = calls_of(joint.graph, "aten::le");
+      return partition_min_cut(joint, context);
+    });
+    options.partition_fn.takes_narrow_forms = asks;
+    auto program = [](const Tensors& in) { return (in[0] * in[1]).relu().sin(); };
+    expect_equal(program, {torch::randn({64, 64}).requires_grad_(), torch::rand({64, 64})}, options);
+    return forms;
+  };
+  EXPECT_EQ(forms_in_joint(true), 1u);
+  EXPECT_EQ(forms_in_joint(false), 0u);
+}
+
 TEST(Narrow, PlacesOfMaxPoolAreKeptInASmallType) {
   for (int64_t size : {8, 40, 200}) {
     auto pooled = [](const Tensors& in) { return at::max_pool2d((in[0] * in[1]).cos(), 2); };

@@ -16,7 +16,9 @@ tandem::Partition split_at_some_budget(const tandem::Joint& joint, tandem::Parti
 const bool is_split_otherwise = [] {
   const char* name = std::getenv("TANDEM_PARTITIONER");
   if (!name) return false;
-  tandem::register_partitioner("budgets", {&split_at_some_budget, "budgets", "1"});
+  tandem::Partitioner budgets(&split_at_some_budget, "budgets", "1");
+  budgets.takes_narrow_forms = true;
+  tandem::register_partitioner("budgets", budgets);
   tandem::register_partitioner(tandem::Options{}.partitioner, tandem::find_partitioner(name));
   return true;
 }();
