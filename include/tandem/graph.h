@@ -139,6 +139,8 @@ class Graph {
   void add_input(Value value) { inputs_.push_back(value); }
   Value add_constant(TensorMeta meta, at::Tensor data);
   Node& add_node(Node node);
+  /// Describes a value anew; the storage that it is said to have is taken from then on.
+  void set_meta(Value value, TensorMeta meta);
   void set_name(Value value, std::string name);
   void set_outputs(std::vector<Value> outputs) { outputs_ = std::move(outputs); }
   void set_inputs(std::vector<Value> inputs) { inputs_ = std::move(inputs); }

@@ -10,8 +10,7 @@
 namespace tandem {
 namespace {
 
-constexpr size_t most_dimensions = 64;       ///< libtorch's own limit
-constexpr uint64_t most_storages = 1 << 30;  ///< so that there is always a fresh one
+constexpr size_t most_dimensions = 64;  ///< libtorch's own limit
 
 enum MetaFlag : uint8_t { RequiresGrad = 1, Conj = 2, Neg = 4, Dense = 8, AllMetaFlags = 15 };
 
@@ -197,7 +196,7 @@ TensorMeta read_meta(ByteReader& reader) {
   meta.requires_grad = flags & RequiresGrad;
   meta.conj = flags & Conj;
   meta.neg = flags & Neg;
-  meta.storage = int32_t(reader.number_below(most_storages, "storage")) - 1;
+  meta.storage = int32_t(reader.number_below(uint64_t(most_storages) + 1, "storage")) - 1;
   meta.offset = int64_t(reader.number());
   meta.sizes = read_dims();
   meta.strides = flags & Dense ? dense_strides(meta.sizes) : read_dims();

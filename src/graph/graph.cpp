@@ -51,6 +51,11 @@ Value Graph::add_value(TensorMeta meta) {
   return Value{int32_t(metas_.size() - 1)};
 }
 
+void Graph::set_meta(Value value, TensorMeta meta) {
+  next_storage_ = std::max(next_storage_, meta.storage + 1);
+  metas_[value.id] = std::move(meta);
+}
+
 Value Graph::add_input(TensorMeta meta, std::string name) {
   Value value = add_value(std::move(meta));
   if (!name.empty()) set_name(value, std::move(name));

@@ -75,7 +75,7 @@ class Parser {
     if (defined_[size_t(value.id)] && graph_.meta(value) != meta)
       cursor_.complain("the value %" + std::to_string(value.id) + " is described in two ways.");
     defined_[size_t(value.id)] = true;
-    graph_.meta(value) = std::move(meta);
+    graph_.set_meta(value, std::move(meta));
     return value;
   }
 
@@ -111,7 +111,7 @@ class Parser {
 
   int32_t parse_storage() {
     const int64_t storage = cursor_.integer("the number of a storage");
-    if (storage < 0 || storage > std::numeric_limits<int32_t>::max())
+    if (storage < 0 || storage >= most_storages)
       cursor_.complain("the storage " + std::to_string(storage) + " is out of range.");
     return int32_t(storage);
   }

@@ -27,6 +27,8 @@ bool is_tensor_list_type(const c10::Type* type);
 
 /// Lists of constants nest no deeper, in text and in bytes.
 constexpr int deepest_list = 8;
+/// Storages that are read have numbers below, in text and in bytes, so that there is always a fresh one.
+constexpr int64_t most_storages = (1 << 30) - 1;
 
 /// The number that a constant is; none for symbols and for everything else.
 std::optional<at::Scalar> number_in(const c10::IValue& constant);

@@ -1,4 +1,5 @@
 // A graph printed and read back is the same graph, and a text that is none is refused with its line.
+#include <tandem/build.h>
 #include <torch/torch.h>
 
 #include "graph/build.h"
@@ -258,6 +259,7 @@ TEST(Text, errors_name_the_line_and_what_was_expected) {
       {"graph(%0: f32[99999999999999999999] cpu) {", "expected an integer"},
       {"graph(%0: f32[2] toaster) {", "expected a device"},
       {"graph(%0: f32[2] storage 5000000000 cpu) {", "storage 5000000000 is out of range"},
+      {"graph(%0: f32[2] storage 2147483647 cpu) {", "storage 2147483647 is out of range"},
       {"graph(%999999999: f32[2] cpu) {", "out of all proportion"},
       {"graph(%-1: f32[2] cpu) {", "out of all proportion"},
       {"graph(%x: f32[2] cpu) {", "expected \"#\""},
@@ -297,6 +299,13 @@ TEST(Text, errors_name_the_line_and_what_was_expected) {
     EXPECT_NE(said.find(expected), std::string::npos) << text << "\n said: " << said;
     EXPECT_NE(said.find(" in line "), std::string::npos) << said;
   }
+}
+
+TEST(Text, what_is_appended_to_a_graph_that_was_read_lies_in_memory_of_its_own) {
+  Graph graph = Graph::parse(small_graph().to_string());
+  const Value added = Builder(graph).input({2});
+  for (size_t id = 0; id + 1 < graph.value_count(); ++id)
+    EXPECT_NE(graph.meta(Value{int32_t(id)}).storage, graph.meta(added).storage) << id;
 }
 
 TEST(Text, no_prefix_of_a_text_and_no_changed_byte_does_harm) {
