@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <tandem/error.h>
 #include <tandem/partition.h>
 
 #include <unistd.h>
@@ -15,6 +16,8 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+
+#include "cache/settings.h"
 
 namespace tandem::cli {
 
@@ -90,7 +93,16 @@ void stop_at_interrupt() {
   sigaction(SIGINT, &action, nullptr);
 }
 
+/// The environment says more than what a program asks for, and nothing would be saved or loaded.
+void expect_cache() {
+  if (!cache::settle({.local = false}).enabled)
+    throw Error(
+        "--cache compares what is loaded from a cache, and TANDEM_CACHE=off switches all caches off; unset "
+        "TANDEM_CACHE, or leave --cache out");
+}
+
 void run_fuzz(const FuzzOptions& options) {
+  if (options.cache) expect_cache();
   stop_at_interrupt();
   const auto start = std::chrono::steady_clock::now();
   fuzz::Audience audience;

@@ -75,6 +75,13 @@ TEST_F(Cli, OverheadPrintsTheKeysOfTheApi) {
   for (auto& [name, value] : line.items()) EXPECT_GT(value.get<double>(), 0) << name;
 }
 
+TEST_F(Cli, FuzzSaysWhenTheCacheThatItIsToLoadFromIsOff) {
+  setenv("TANDEM_CACHE", "off", 1);
+  EXPECT_NE(run({"fuzz", "--programs", "1", "--cache"}), 0);
+  EXPECT_NE(errors().find("TANDEM_CACHE=off"), std::string::npos) << errors();
+  EXPECT_EQ(output(), "");
+}
+
 TEST_F(Cli, WarmStartLoadsFromTheFolderAndFromABundle) {
   ASSERT_EQ(run({"bench", "--warm-start", "--layers", "1", "--threads", "1", "--json"}), 0) << errors();
   const Json line = object();
