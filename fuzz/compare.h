@@ -24,9 +24,9 @@ struct Subject {
   /// where tangents are not together, each output is differentiated without the others
   bool roots_alone = false;
   bool rounded = false;  ///< of gradients the last bits are left out
-  /// gradients of gradients may differ by as much as they move with the last bits of the gradients before
+  /// gradients of gradients may differ by as much as eager's move with their rounding
   bool rounded_above = false;
-  uint64_t shaken = 0;       ///< not 0: these last bits are changed at random
+  uint64_t shaken = 0;       ///< not 0: they are computed with other rounding, at random
   bool keeps_state = false;  ///< it keeps tensors beyond a call
 };
 Subject subject_of(const Program& program);

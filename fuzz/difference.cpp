@@ -37,10 +37,10 @@ bool close(const at::Tensor& a, const at::Tensor& b) {
          tolerance(a.scalar_type()) * (a.scalar_type() == at::kDouble ? std::max(1.0, largest) : largest);
 }
 
-/// The order of sums is another one where gradients of higher order meet outside of a call, and what is left
-/// of terms that cancel each other is as large as their last bits.
+/// Gradients of higher order go through a call's nodes one by one, and are added up outside: docs/fuzz.md
+/// says how often eager's moves are exceeded.
 bool within_moves(const Seen& want, const at::Tensor& got) {
-  constexpr double most = 64;
+  constexpr double most = 8;
   const at::Tensor finite = at::isfinite(want.values), strange = finite.logical_not();
   if (!want.moves.defined() || !at::equal(finite, at::isfinite(got)) ||
       !same_elements(want.values.masked_fill(finite, 0), got.masked_fill(finite, 0)))

@@ -1,9 +1,7 @@
 #include "fuzz/meeting.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -58,35 +56,6 @@ bool writes_parts(const Tensors& roots) {
 
 bool has_hooks(const Tensors& roots) {
   return any_node_behind(roots, [](torch::autograd::Node& node) { return !node.tensor_pre_hooks().empty(); });
-}
-
-namespace {
-
-struct Shake : torch::autograd::FunctionPostHook {
-  explicit Shake(uint64_t seed) : numbers(at::detail::createCPUGenerator(seed)) {}
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& passed_on,
-                                            const torch::autograd::variable_list&) override {
-    torch::autograd::variable_list shaken = passed_on;
-    for (at::Tensor& gradient : shaken) {
-      if (!gradient.defined()) continue;
-      const at::Tensor ulps = at::empty(gradient.sizes(), gradient.options()).uniform_(-1, 1, numbers);
-      gradient = gradient * (1 + ulps * std::numeric_limits<double>::epsilon());
-    }
-    return shaken;
-  }
-  at::Generator numbers;
-};
-
-}  // namespace
-
-void shake_gradients(const Tensors& roots, uint64_t seed) {
-  (void)any_node_behind(roots, [&](torch::autograd::Node& node) {
-    const auto& hooks = node.post_hooks();
-    if (std::none_of(hooks.begin(), hooks.end(),
-                     [](const auto& hook) { return dynamic_cast<Shake*>(hook.get()) != nullptr; }))
-      node.add_post_hook(std::make_unique<Shake>(seed++));
-    return false;
-  });
 }
 
 bool was_reshaped_in_place(const at::Tensor& given) {

@@ -17,7 +17,4 @@ bool writes_parts(const Tensors& roots);
 /// Whether what a tensor has its history from gave it other sizes or strides, and no other tensor.
 bool was_reshaped_in_place(const at::Tensor& given);
 
-/// From now on every node behind `roots` changes the last bit of what it passes on, or not, at random.
-void shake_gradients(const Tensors& roots, uint64_t seed);
-
 }  // namespace tandem::fuzz

@@ -8,8 +8,8 @@
 namespace tandem::fuzz {
 
 /// How elements are compared. Numbers: 0 and -0 are one, for a view that is rebuilt outside gives the rest of
-/// its base a gradient of zeros, and -0 + 0 is 0. Moved: as far as eager's own elements move when the last
-/// bits of the gradients that lead to them do.
+/// its base a gradient of zeros, and -0 + 0 is 0. Moved: as far as eager's own elements move when what leads
+/// to them is rounded otherwise.
 enum class Exactness : uint8_t { Bits, Numbers, Rounded, Moved };
 
 /// One thing that was seen: some words, and the elements of a tensor where it is one.

@@ -1,10 +1,15 @@
 // The gradients that a caller can ask for behind a call, of any order.
 #include "fuzz/meeting.h"
 #include "fuzz/run.h"
+#include "fuzz/shaking.h"
+
+#include "base/history.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
+
+#include <set>
 
 namespace tandem::fuzz {
 
@@ -144,6 +149,26 @@ void Run::differentiate(const std::string& kind) {
   }
 }
 
+/// Whether the history of the call falls apart where it is compiled: the caller gets what others are computed
+/// from, or views of what he may not get.
+bool Run::has_several_nodes() const {
+  Tensors visible = computed_outputs();
+  for (size_t k = 0; k < scene_.pool.size(); ++k)
+    if (written_[k] && scene_.pool[k].defined() && !scene_.pool[k].is_leaf())
+      visible.push_back(scene_.pool[k]);
+  std::set<const torch::autograd::Node*> theirs;
+  for (const at::Tensor& t : visible) {
+    if (t.is_view()) return true;
+    theirs.insert(t.grad_fn().get());
+  }
+  return std::any_of(visible.begin(), visible.end(), [&](const at::Tensor& t) {
+    const auto nodes = nodes_behind({t});
+    return std::any_of(nodes.begin(), nodes.end(), [&](const torch::autograd::Node* node) {
+      return node != t.grad_fn().get() && theirs.contains(node);
+    });
+  });
+}
+
 /// Gradients of gradients, of two orders, or of three for some.
 void Run::differentiate_again() {
   const Tensors roots = choose_roots(), wanted = leaves();
@@ -151,20 +176,20 @@ void Run::differentiate_again() {
   const Tangents how = decide("gradient of higher order", roots);
   torch::manual_seed(call_.seed + 3);
   const size_t orders = call_.seed % 4 == 0 ? 3 : 2;
+  const bool may_move = subject_.rounded_above && !subject_.rounded && has_several_nodes();
+  const auto shaking = subject_.shaken != 0 ? std::make_shared<Shaking>(subject_.shaken) : nullptr;
   for (auto [of, given] : turns_of(roots, how, subject_.roots_alone)) {
     for (size_t order = 1; order <= orders && !of.empty(); ++order) {
       Tensors gradients;
       const std::string failure = failure_of([&] {
-        if (subject_.shaken != 0) shake_gradients(of, subject_.shaken);
+        if (shaking) shaking->shake(of);
         gradients = torch::autograd::grad(of, wanted, given, true, /*create_graph=*/order < orders, true);
       });
       const std::string kind = "gradient of order " + std::to_string(order);
       see(kind, 0, failure.empty() ? has_gradients : refused_gradients, failure);
       for (size_t k = 0; k < gradients.size(); ++k)
-        see_tensor(
-            kind, k, gradients[k],
-            order > 1 && subject_.rounded_above && !subject_.rounded ? Exactness::Moved : exactness(how),
-            /*layout_matters=*/false);
+        see_tensor(kind, k, gradients[k], order > 1 && may_move ? Exactness::Moved : exactness(how),
+                   /*layout_matters=*/false);
       found_.twice = found_.twice || (order > 1 && !gradients.empty());
       of = with_gradient(gradients);
       given = tangents_of(of);

@@ -48,6 +48,7 @@ class Run {
 
   void differentiate(const std::string& kind);
   void differentiate_again();
+  bool has_several_nodes() const;
   Tensors choose_roots();
   Tensors leaves() const;
   Tangents decide(const std::string& kind, const Tensors& roots);
