@@ -191,6 +191,7 @@ void append_dims(std::string& to, at::IntArrayRef dims) {
 }
 
 void append_number(std::string& to, int64_t number) {
+  if (number >= 0 && number < 10) return to.push_back(char('0' + number));
   char digits[20];
   to.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }

@@ -29,11 +29,11 @@ const NodeType& type_of(const torch::autograd::Node& node) {
   auto [found, fresh] = seen.try_emplace(type);
   NodeType& described = found->second;
   if (!fresh) return described;
-  described.name = node_type_name(type);
-  described.custom = is_custom_function(type);
+  const std::string whole = c10::demangle(type.name());
+  described.name = node_type_name(whole);
+  described.custom = is_custom_function(whole);
   described.accumulates = type == typeid(AccumulateGrad);
   described.copies_slices = type == typeid(CopySlices);
-  const std::string whole = c10::demangle(type.name());
   const bool python = whole == "torch::autograd::PyNode";
   described.known =
       !described.custom && !python &&

@@ -58,12 +58,9 @@ void refuse_empty_version(const char* function, const std::string& name, const s
 
 }  // namespace
 
-bool is_custom_function(const std::type_info& node) {
-  return c10::demangle(node.name()).starts_with(custom_prefix);
-}
+bool is_custom_function(std::string_view type) { return type.starts_with(custom_prefix); }
 
-std::string node_type_name(const std::type_info& node) {
-  std::string name = c10::demangle(node.name());
+std::string node_type_name(std::string name) {
   if (name.starts_with(generated_prefix)) return name.substr(generated_prefix.size());
   if (!name.starts_with(custom_prefix)) return name;
   name = name.substr(custom_prefix.size(), name.size() - custom_prefix.size() - 1);
@@ -74,7 +71,7 @@ std::string node_type_name(const std::type_info& node) {
 
 void detail::register_function_node(const std::type_info& node, const std::string& version,
                                     ContextOf context) {
-  const std::string name = node_type_name(node);
+  const std::string name = node_type_name(c10::demangle(node.name()));
   refuse_empty_version("register_function", name, version);
   Registered& all = registered();
   std::lock_guard lock(all.mutex);

@@ -19,11 +19,11 @@ struct VersionedFunction {
 /// By the type of its node; nothing when it was not registered.
 std::optional<VersionedFunction> find_function(const std::type_info& node);
 
-/// `Scale` for the node of the custom function Scale; the type's own name for any other node, less libtorch's
-/// usual prefix.
-std::string node_type_name(const std::type_info& node);
+/// Of a node's type as C++ writes it: `Scale` for the node of the custom function Scale; the type's own name
+/// for any other node, less libtorch's usual prefix.
+std::string node_type_name(std::string type);
 /// Whether this is the node of a custom function: its type is torch::autograd::CppNode<...>.
-bool is_custom_function(const std::type_info& node);
+bool is_custom_function(std::string_view type);
 
 /// Versions by name, of all that were registered.
 std::multimap<std::string, std::string> function_versions();
