@@ -1,6 +1,7 @@
 /// Backends turn a graph into something that runs; a user's own is a peer of ours.
 #pragma once
 
+#include <tandem/contract.h>
 #include <tandem/passes.h>
 
 #include <memory>
@@ -9,7 +10,6 @@
 namespace [[gnu::visibility("default")]] tandem {
 
 struct Options;
-struct Contract;
 
 /// Compiled code. What is said here of one that a compiler or a backend made is made true of it before it is
 /// run.
@@ -41,7 +41,7 @@ struct CompileContext {
   size_t order = 1;
   size_t variant = 0;  ///< which of the backwards of this order, counted from 0
   std::string name;    ///< Options::name, else a number
-  const Contract* contract = nullptr;
+  Contract contract;   ///< of the signature
   /// that of the inputs and outputs; an accelerator where there are several
   c10::Device device = c10::kCPU;
   /// positions of inputs whose address stays: parameters, buffers, captures

@@ -9,40 +9,18 @@
 
 namespace [[gnu::visibility("default")]] tandem {
 
-/// One view operator between a base and a view of it; `result` says which of the operator's results goes on.
-struct ViewStep {
-  c10::OperatorHandle op;
-  /// the first tensor argument is the base and is left out as a none
-  std::vector<Operand> arguments;
-  size_t base_argument = 0;
-  size_t result = 0;
+/// Where an input of the forward graph comes from.
+enum class InputSource : uint8_t {
+  Argument,        ///< of the call
+  StaticArgument,  ///< one that Options::static_arguments names
+  Capture,         ///< something that the callable captured
 };
 
-/// One tensor that goes in: an argument of the call, or something the callable captured.
-struct InputRole {
-  Value value;
-  std::string name;  ///< "argument 0", "parameter fc.weight", "captured tensor 2", ...
-  bool captured = false;
-  bool stays = false;  ///< an argument that Options::static_arguments names
-  bool requires_grad = false;
-  bool data_written = false;      ///< its elements change
-  bool metadata_written = false;  ///< its sizes, strides or storage change
-  bool write_kept = false;        ///< the write is part of the forward graph, not of the epilogue
-  /// autograd sees the write: gradients of the input flow through what was written
-  bool write_recorded = false;
-  bool starts_requiring_grad = false;  ///< requires_grad_() inside the function
-  bool retains_grad = false;           ///< retain_grad() inside the function
-  /// what changes its sizes and strides, in order: operators that write them
-  std::vector<ViewStep> metadata_steps;
-  /// how many writes libtorch counts: none of running statistics, which it writes silently
-  size_t versions = 0;
-  /// shares written memory with other inputs: the graph takes the tensor that all of them are views of, this
-  /// input
-  std::optional<size_t> view_of = {};
-  /// data_written and not kept: which output of the forward graph holds the new contents
-  size_t returned = 0;
-  /// Whether it requires grad when the function is done with it.
-  bool differentiated() const { return requires_grad || write_recorded || starts_requiring_grad; }
+/// What the function does to the elements of an input.
+enum class InputWrite : uint8_t {
+  None,
+  InGraph,   ///< the forward graph writes them
+  Returned,  ///< the forward graph returns new ones, which are copied into the input behind it
 };
 
 /// Where an output of the call comes from.
@@ -54,28 +32,38 @@ enum class OutputSource : uint8_t {
   None,          ///< undefined in eager too
 };
 
-/// One tensor that comes out.
-struct OutputRole {
-  Value value;
-  OutputSource source = OutputSource::Fresh;
-  /// Input, ViewOfInput: which input; otherwise which output of the forward graph
-  size_t base = 0;
-  std::vector<ViewStep> steps;         ///< the way from the base; no steps: the base itself
-  std::optional<size_t> same_as = {};  ///< the earlier output that is this very tensor
-  bool requires_grad = false;
-  bool retains_grad = false;  ///< retain_grad() inside the function
-  bool tracked = false;       ///< a view that is made with grad mode on
-  /// a ViewOfInput whose gradient reaches it through the compiled node, as a custom function's does
-  bool differentiable = false;
-};
-
-/// All that goes in and comes out of a call; `to_string` says it in lines to read.
+/// All that goes in and comes out of a call. Values are those of the trace.
 struct Contract {
+  struct Input {
+    Value value;
+    std::string name;  ///< "argument 0", "parameter fc.weight", "captured tensor 2", ...
+    InputSource source = InputSource::Argument;
+    InputWrite write = InputWrite::None;
+    size_t returned = 0;    ///< InputWrite::Returned: which output of the forward graph
+    bool recorded = false;  ///< the write is differentiated: gradients flow through what was written
+    bool reshaped = false;  ///< its sizes, strides or storage change
+    bool requires_grad = false;
+    bool starts_requiring_grad = false;  ///< requires_grad_() inside the function
+    /// shares written memory with other inputs: the graph takes the tensor that all of them are views of,
+    /// this input
+    std::optional<size_t> view_of = {};
+  };
+
+  struct Output {
+    Value value;
+    OutputSource source = OutputSource::Fresh;
+    /// Input, ViewOfInput: which input; otherwise which output of the forward graph
+    size_t base = 0;
+    std::vector<std::string> views = {};  ///< the operators that lead from the base to it
+    bool requires_grad = false;
+  };
+
   /// in the order of the forward graph's inputs; behind them those that are views of one
-  std::vector<InputRole> inputs;
-  std::vector<OutputRole> outputs;  ///< in the order in which the user sees them
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;  ///< in the order in which the user sees them
   /// of which graph outputs, in the order of the joint graph's tangents
   std::vector<Value> tangents;
+  /// In lines to read.
   std::string to_string() const;
 };
 

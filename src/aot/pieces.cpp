@@ -44,12 +44,12 @@ class Finder {
 
   Pieces run() {
     find_cuts();
-    refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
+    refuse_gradients_retained_inside(traced_, plan_.roles, cuts_);
     measure();
     if (!cuts_.empty() && !can_be_cut()) {
       cuts_.clear();
       measure();
-      refuse_gradients_retained_inside(traced_, plan_.contract, cuts_);
+      refuse_gradients_retained_inside(traced_, plan_.roles, cuts_);
     }
     find_groups();
     number_pieces();
@@ -69,7 +69,7 @@ class Finder {
   /// Where the gradient of a cut arrives in turn.
   size_t landing(const PieceTarget& target) const {
     if (target.kind == PieceTarget::Kind::Source) return number_of_root(target.index);
-    return number_of_root(*source_of(plan_, plan_.contract.outputs[target.index].base));
+    return number_of_root(*source_of(plan_, plan_.roles.outputs[target.index].base));
   }
 
   void measure() {
@@ -226,7 +226,7 @@ class Finder {
 
   /// A view is made behind all pieces that are as deep as it is, since what is made first runs last.
   std::vector<OutputStep>& steps_with(const OutputStep& step) {
-    const OutputRole& role = plan_.contract.outputs[step.output];
+    const OutputRole& role = plan_.roles.outputs[step.output];
     const bool is_of_result = role.source == OutputSource::Fresh || role.source == OutputSource::ViewOfOutput;
     const auto source = source_of(plan_, role.base);
     if (!is_of_result || !source) return found_.last_steps;
@@ -237,7 +237,7 @@ class Finder {
   }
 
   size_t depth_of_step(const OutputStep& step, size_t source) const {
-    const OutputRole& role = plan_.contract.outputs[step.output];
+    const OutputRole& role = plan_.roles.outputs[step.output];
     const GradNode* const root = ends_of_roots_[source].function.get();
     const bool is_apart = role.tracked && !plan_.sole_views[source];
     const GradNode* node = is_apart ? traced_.outputs[step.output].grad_fn().get() : root;

@@ -42,11 +42,11 @@ void Planner::find_differentiable() {
   if (!plan_.tangent_sources.empty() && plan_.gradient_inputs.empty())
     throw RunEagerly("an output requires grad although no input does");
   for (const at::Tensor& source : plan_.tangent_sources)
-    plan_.contract.tangents.push_back(tracer_.value_of(source));
+    plan_.roles.tangents.push_back(tracer_.value_of(source));
 }
 
 bool Planner::is_untouched_leaf(size_t returned) const {
-  for (const InputRole& role : plan_.contract.inputs)
+  for (const InputRole& role : plan_.roles.inputs)
     if (role.data_written && !role.write_kept && role.returned == returned) return !role.write_recorded;
   return false;
 }

@@ -32,7 +32,7 @@ void Planner::note_reads(const Node& node) {
 
 void Planner::plan_input(const TracedInput& input) {
   InputRole role;
-  size_t index = plan_.contract.inputs.size();
+  size_t index = plan_.roles.inputs.size();
   role.value = input.value;
   role.name =
       index < names_.size() && !names_[index].empty() ? names_[index] : "tensor " + std::to_string(index);
@@ -76,7 +76,7 @@ void Planner::plan_input(const TracedInput& input) {
     (read_first_.count(trace_.meta(input.value).storage) ? plan_.counted_after : plan_.counted_before)
         .push_back(index);
   if (role.requires_grad) plan_.gradient_inputs.push_back(index);
-  plan_.contract.inputs.push_back(std::move(role));
+  plan_.roles.inputs.push_back(std::move(role));
 }
 
 bool Planner::writes_part_of_view_with_gaps(const TracedInput& input) {
@@ -117,21 +117,20 @@ bool Planner::has_frail_views(int32_t storage) const {
 
 void Planner::find_overlapping_writes() {
   std::map<int32_t, std::vector<size_t>> inputs_on;
-  for (size_t i = 0; i < plan_.contract.inputs.size(); ++i)
-    inputs_on[trace_.meta(plan_.contract.inputs[i].value).storage].push_back(i);
+  for (size_t i = 0; i < plan_.roles.inputs.size(); ++i)
+    inputs_on[trace_.meta(plan_.roles.inputs[i].value).storage].push_back(i);
   std::vector<std::vector<size_t>> overlapping;
   std::string names;
   for (const auto& [storage, inputs] : inputs_on) {
     on_inputs_.insert(storage);
     if (inputs.size() < 2) continue;
     if (reshaped_.count(storage) && has_frail_views(storage))
-      throw RunEagerly(plan_.contract.inputs[inputs[0]].name + " and " +
-                       plan_.contract.inputs[inputs[1]].name +
+      throw RunEagerly(plan_.roles.inputs[inputs[0]].name + " and " + plan_.roles.inputs[inputs[1]].name +
                        " share memory, and one of them gets other sizes or strides");
     if (!written_.count(storage)) continue;
     overlapping.push_back(inputs);
     if (names.empty())
-      names = plan_.contract.inputs[inputs[0]].name + " and " + plan_.contract.inputs[inputs[1]].name;
+      names = plan_.roles.inputs[inputs[0]].name + " and " + plan_.roles.inputs[inputs[1]].name;
   }
   if (!overlapping.empty())
     throw OverlappingWrites(names + " share memory that the function writes", std::move(overlapping));
@@ -147,14 +146,13 @@ void Planner::plan_member(const TracedMember& member) {
   role.metadata_steps = metadata_steps(traced_, member.value, tracer_.value_of(member.fake));
   role.metadata_written = !role.metadata_steps.empty();
   // They count when the member's own sizes and strides change, and its versions are the base's.
-  size_t& versions = plan_.contract.inputs[member.base].versions;
+  size_t& versions = plan_.roles.inputs[member.base].versions;
   versions -= std::min(versions, role.metadata_steps.size());
   role.write_recorded = member.fake.requires_grad();
   role.retains_grad = member.fake.retains_grad();
-  if (member.requires_grad != member.fake.requires_grad() &&
-      !plan_.contract.inputs[member.base].write_recorded)
+  if (member.requires_grad != member.fake.requires_grad() && !plan_.roles.inputs[member.base].write_recorded)
     throw RunEagerly("an input that shares memory with others starts or stops to require grad");
-  plan_.contract.inputs.push_back(std::move(role));
+  plan_.roles.inputs.push_back(std::move(role));
 }
 
 }  // namespace tandem

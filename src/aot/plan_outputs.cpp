@@ -55,14 +55,14 @@ void Planner::plan_output(const at::Tensor& output) {
   OutputRole role;
   if (!output.defined()) {
     role.source = OutputSource::None;
-    plan_.contract.outputs.push_back(std::move(role));
+    plan_.roles.outputs.push_back(std::move(role));
     return;
   }
   if (auto earlier = same_output(output)) {
-    role = plan_.contract.outputs[*earlier];
+    role = plan_.roles.outputs[*earlier];
     if (role.source == OutputSource::Fresh) role.source = OutputSource::ViewOfOutput;
     role.same_as = earlier;
-    plan_.contract.outputs.push_back(std::move(role));
+    plan_.roles.outputs.push_back(std::move(role));
     return;
   }
   role.value = tracer_.value_of(output);
@@ -72,11 +72,11 @@ void Planner::plan_output(const at::Tensor& output) {
     plan_view_of_input(output, role);
   else
     plan_own_output(output, role);
-  plan_.contract.outputs.push_back(std::move(role));
+  plan_.roles.outputs.push_back(std::move(role));
 }
 
 std::optional<size_t> Planner::same_output(const at::Tensor& output) const {
-  for (size_t i = 0; i < plan_.contract.outputs.size(); ++i)
+  for (size_t i = 0; i < plan_.roles.outputs.size(); ++i)
     if (traced_.outputs[i].is_same(output)) return i;
   return std::nullopt;
 }
@@ -207,7 +207,7 @@ void Planner::order_output_steps() {
   std::vector<TurnOfStep> made;
   std::vector<Turn> turns;  // of the last step to each output
   ViewsOnTheWay on_the_way;
-  const auto& outputs = plan_.contract.outputs;
+  const auto& outputs = plan_.roles.outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     Value value = outputs[i].value;
     const size_t before = made.size(), steps = outputs[i].same_as ? 0 : outputs[i].steps.size();
@@ -234,7 +234,7 @@ void Planner::order_output_steps() {
 }
 
 std::optional<size_t> Planner::view_between(size_t output, Value parent, size_t steps) const {
-  const auto& outputs = plan_.contract.outputs;
+  const auto& outputs = plan_.roles.outputs;
   const OutputRole& view = outputs[output];
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputRole& role = outputs[i];

@@ -19,7 +19,7 @@ bool keeps_elements(const ViewStep& step) {
 
 std::optional<SoleView> sole_view(const Traced& traced, const Plan& plan, size_t result) {
   std::optional<size_t> only;
-  const auto& outputs = plan.contract.outputs;
+  const auto& outputs = plan.roles.outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool is_of_result =
         outputs[i].source == OutputSource::Fresh || outputs[i].source == OutputSource::ViewOfOutput;

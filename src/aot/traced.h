@@ -3,6 +3,7 @@
 
 #include <tandem/compiled.h>
 
+#include "aot/roles.h"
 #include "trace/tracer.h"
 
 namespace tandem {
@@ -98,7 +99,7 @@ struct SoleView {
 
 /// What the compiled forward has to return, and what is done with it.
 struct Plan {
-  Contract contract;
+  Roles roles;
   /// fakes of the forward graph's outputs: contents of written inputs, then outputs and bases of outputs
   Tensors returned;
   std::vector<size_t> differentiable;  ///< those of `returned` that need a tangent

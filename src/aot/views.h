@@ -1,9 +1,7 @@
 /// Which recorded tensors are views of which, and by what steps.
 #pragma once
 
-#include <tandem/contract.h>
-
-#include <optional>
+#include "aot/roles.h"
 
 namespace tandem {
 

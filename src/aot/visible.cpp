@@ -14,14 +14,14 @@ bool is_rebuilt(const OutputRole& role, const at::Tensor& output) {
 }
 
 /// Whether the caller has the result itself.
-bool is_visible(const Traced& traced, const Contract& contract, size_t result) {
-  const auto& outputs = contract.outputs;
+bool is_visible(const Traced& traced, const Roles& roles, size_t result) {
+  const auto& outputs = roles.outputs;
   if (std::any_of(outputs.begin(), outputs.end(), [&](const OutputRole& role) {
         return role.source == OutputSource::Fresh && role.base == result;
       }))
     return true;
   for (size_t i = 0; i < traced.tracer->inputs().size(); ++i) {
-    const InputRole& role = contract.inputs[i];
+    const InputRole& role = roles.inputs[i];
     if (role.data_written && !role.write_kept && role.write_recorded && role.returned == result)
       return !traced.tracer->inputs()[i].real.is_view();
   }
@@ -41,9 +41,9 @@ std::unordered_set<const torch::autograd::Node*> views_alone_of(const Traced& tr
                                                                 size_t source) {
   std::unordered_set<const torch::autograd::Node*> steps;
   const size_t result = plan.differentiable[source];
-  if (plan.sole_views[source] || is_visible(traced, plan.contract, result)) return steps;
-  for (size_t o = 0; o < plan.contract.outputs.size(); ++o) {
-    const OutputRole& role = plan.contract.outputs[o];
+  if (plan.sole_views[source] || is_visible(traced, plan.roles, result)) return steps;
+  for (size_t o = 0; o < plan.roles.outputs.size(); ++o) {
+    const OutputRole& role = plan.roles.outputs[o];
     if (role.source != OutputSource::ViewOfOutput || role.base != result ||
         !is_rebuilt(role, traced.outputs[o]))
       continue;
@@ -56,7 +56,7 @@ std::unordered_set<const torch::autograd::Node*> views_alone_of(const Traced& tr
 /// Outputs that are views of results with a gradient, each behind those that it is a view of.
 std::vector<size_t> rebuilt_views(const Traced& traced, const Plan& plan) {
   std::vector<size_t> views;
-  const auto& outputs = plan.contract.outputs;
+  const auto& outputs = plan.roles.outputs;
   for (size_t o = 0; o < outputs.size(); ++o)
     if (is_rebuilt(outputs[o], traced.outputs[o]) && outputs[o].source == OutputSource::ViewOfOutput &&
         source_of(plan, outputs[o].base))
@@ -68,7 +68,7 @@ std::vector<size_t> rebuilt_views(const Traced& traced, const Plan& plan) {
 
 /// Whether the derivative is taken of this view.
 bool is_sole(const Plan& plan, size_t output) {
-  return plan.sole_views[*source_of(plan, plan.contract.outputs[output].base)].has_value();
+  return plan.sole_views[*source_of(plan, plan.roles.outputs[output].base)].has_value();
 }
 
 /// The caller's view, what it is a view of on the way from the result, and other results of the operators
@@ -105,11 +105,11 @@ VisiblePoints visible_points(const Traced& traced, const Plan& plan) {
   VisiblePoints points;
   const Tensors roots = roots_of(plan);
   for (size_t s = 0; s < plan.differentiable.size(); ++s)
-    if ((!plan.sole_views[s] && is_visible(traced, plan.contract, plan.differentiable[s])) ||
+    if ((!plan.sole_views[s] && is_visible(traced, plan.roles, plan.differentiable[s])) ||
         views_alone_of(traced, plan, s).size() > 1)
       points.emplace(gradient_edge(roots[s]), PieceTarget{PieceTarget::Kind::Source, s});
   for (size_t o : rebuilt_views(traced, plan)) {
-    const std::vector<ViewStep>& steps = plan.contract.outputs[o].steps;
+    const std::vector<ViewStep>& steps = plan.roles.outputs[o].steps;
     if (is_sole(plan, o))
       points.emplace(gradient_edge(traced.outputs[o]),
                      PieceTarget{PieceTarget::Kind::Output, o, steps.size() - 1});

@@ -32,7 +32,7 @@ struct CompileTimes {
 
 struct Compilation {
   Compilation(const Options& given, size_t function, size_t signature)
-      : options(given), toolchain(options, plan.contract, function, signature) {}
+      : options(given), toolchain(options, plan.roles, function, signature) {}
   Compilation(const Compilation&) = delete;
 
   Options options;

@@ -179,7 +179,7 @@ CodePlace Derivative::forward_place() const {
     place.first_tangent = saved.first_tangent;
     return place;
   }
-  const auto& inputs = compilation_.plan.contract.inputs;
+  const auto& inputs = compilation_.plan.roles.inputs;
   for (size_t i = 0; i < record_.halves.forward.inputs().size(); ++i)
     if (inputs[i].captured || inputs[i].stays) place.static_inputs.push_back(i);
   return place;
@@ -205,11 +205,11 @@ CodePlace Derivative::backward_place(const std::vector<size_t>& saved, size_t va
 }
 
 std::vector<Value> Derivative::given_back(const Joint& joint) const {
-  const Contract& contract = compilation_.plan.contract;
+  const Roles& roles = compilation_.plan.roles;
   std::vector<Value> found;
-  for (const OutputRole& output : contract.outputs)
+  for (const OutputRole& output : roles.outputs)
     if (output.source == OutputSource::Input || output.source == OutputSource::ViewOfInput)
-      found.push_back(joint.graph.inputs()[contract.inputs[output.base].view_of.value_or(output.base)]);
+      found.push_back(joint.graph.inputs()[roles.inputs[output.base].view_of.value_or(output.base)]);
   return found;
 }
 

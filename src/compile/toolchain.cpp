@@ -1,6 +1,5 @@
 #include "compile/toolchain.h"
 
-#include <tandem/contract.h>
 #include <tandem/error.h>
 
 #include "base/counters.h"
@@ -46,7 +45,7 @@ CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place)
   context.order = place.order;
   context.variant = place.variant;
   context.name = options_.name.empty() ? "function " + std::to_string(function_) : options_.name;
-  context.contract = &contract_;
+  context.contract = contract_of(roles_);
   context.device = device_of(graph);
   context.static_inputs = place.static_inputs;
   context.donated_inputs = place.donated_inputs;

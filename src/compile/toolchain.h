@@ -3,12 +3,11 @@
 
 #include <tandem/options.h>
 
+#include "aot/roles.h"
 #include "cache/order.h"
 #include "compile/observe.h"
 
 namespace tandem {
-
-struct Contract;
 
 /// Which code it is, and what is known of its inputs.
 struct CodePlace {
@@ -20,9 +19,9 @@ struct CodePlace {
 
 class Toolchain {
  public:
-  /// Options and contract outlive it, and may change until it is first used.
-  Toolchain(const Options& options, const Contract& contract, size_t function, size_t signature)
-      : options_(options), contract_(contract), function_(function), signature_(signature) {}
+  /// Options and roles outlive it, and may change until it is first used.
+  Toolchain(const Options& options, const Roles& roles, size_t function, size_t signature)
+      : options_(options), roles_(roles), function_(function), signature_(signature) {}
 
   /// Code for the graph by the compiler of its stage; throws Error where that makes none.
   std::shared_ptr<Executable> compile(const Graph& graph, const CodePlace& place) const;
@@ -46,7 +45,7 @@ class Toolchain {
                                       const CompileContext& context) const;
 
   const Options& options_;
-  const Contract& contract_;
+  const Roles& roles_;
   const size_t function_, signature_;
 };
 

@@ -128,7 +128,7 @@ std::string inputs_text(const Traced& traced) {
 }
 
 std::string contract_text(const Plan& plan) {
-  const auto& [inputs, outputs, tangents] = plan.contract;
+  const auto& [inputs, outputs, tangents] = plan.roles;
   std::string out;
   for (const InputRole& role : inputs) append(out, role);
   for (const OutputRole& role : outputs) append(out, role);

@@ -114,7 +114,7 @@ void Entry::compile_for(const CompileRequest& request, const Tensors& arguments)
   }
   for (const Group& group : bases_->groups())
     if (!group.known_to_autograd &&
-        plan().contract.inputs[size_t(&group - bases_->groups().data())].write_recorded)
+        plan().roles.inputs[size_t(&group - bases_->groups().data())].write_recorded)
       throw RunEagerly("autograd sees writes to memory that inputs share without its knowledge");
   reads_offsets_ = true;
 }
@@ -144,13 +144,13 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
         "custom functions or hooks may read a captured tensor that shares memory which the function writes");
   plan_traced(request, arguments);
   structure = compilation_.traced.structure;
-  for (const InputRole& input : plan().contract.inputs)
+  for (const InputRole& input : plan().roles.inputs)
     changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan().tangent_sources.empty() && !plan().gradient_inputs.empty();
   if (trains) take_machine_costs(compilation_.options, compilation_.traced.tracer->graph());
   if (request.only_key) return remembered_.look_up(compilation_.traced, plan(), compilation_.options);
   observe(compilation_.toolchain.sight("trace"), compilation_.traced.tracer->graph());
-  observe(compilation_.toolchain.sight("contract"), plan().contract);
+  if (is_observed("contract")) observe(compilation_.toolchain.sight("contract"), contract_of(plan().roles));
   if (!look_up()) {
     differentiate_and_compile();
     remembered_.count_miss();
@@ -248,7 +248,7 @@ Explanation Entry::explain() {
   std::lock_guard recording(compilation_.mutex);
   e.joint = first_->joint().graph;
   e.forward = first_->record().halves.forward;
-  e.contract = plan().contract;
+  e.contract = contract_of(plan().roles);
   e.key = remembered_.fingerprint().key;
   e.cache_state = remembered_.state();
   e.bypass_reason = remembered_.reason();

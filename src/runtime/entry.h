@@ -77,7 +77,7 @@ class Entry {
   Tensors gather_inputs(const Tensors& arguments, Tensors reached) const;
   /// Whether the forward saves something that lies in the memory of this input.
   bool saves_memory_of(size_t input) const;
-  size_t graph_inputs() const { return plan().contract.inputs.size() - compilation_.traced.members.size(); }
+  size_t graph_inputs() const { return plan().roles.inputs.size() - compilation_.traced.members.size(); }
 
   /// The program and its first gradient; others lie above it.
   Derivative& first_derivative() { return *first_; }

@@ -70,7 +70,7 @@ bool Entry::saves_memory_of(size_t input) const {
 }
 
 Tensors Entry::gather_inputs(const Tensors& arguments, Tensors reached) const {
-  Tensors inputs(plan().contract.inputs.size());
+  Tensors inputs(plan().roles.inputs.size());
   auto place = [&](const Tensors& given) {
     for (size_t a = 0; a < given.size(); ++a)
       if (input_of_argument_[a] != size_t(-1)) inputs[input_of_argument_[a]] = given[a];
@@ -123,7 +123,7 @@ void Entry::mark_static_arguments() {
   const size_t first = bases_ ? bases_->groups().size() : 0;
   for (size_t a : compilation_.options.static_arguments)
     if (first + a < input_of_argument_.size() && input_of_argument_[first + a] != size_t(-1))
-      compilation_.plan.contract.inputs[input_of_argument_[first + a]].stays = true;
+      compilation_.plan.roles.inputs[input_of_argument_[first + a]].stays = true;
 }
 
 }  // namespace tandem

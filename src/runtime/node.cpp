@@ -10,7 +10,7 @@ namespace {
 /// The view that the caller's output was, or will be, made of behind this step.
 torch::autograd::Edge edge_to_view(const PieceTarget& target, const RunningCall& call) {
   using torch::autograd::impl::gradient_edge;
-  const size_t result = call.entry->plan().contract.outputs[target.index].base;
+  const size_t result = call.entry->plan().roles.outputs[target.index].base;
   torch::autograd::edge_list steps;
   for (auto at = gradient_edge(call.outputs[target.index]); at != gradient_edge(call.results[result]);
        at = at.function->next_edge(0))

@@ -46,7 +46,7 @@ bool Entry::is_watched_call() {
 bool Entry::can_be_followed(const Tensors& inputs) const {
   // Autograd differentiates a write to a view through its base, which the fake of the view does not have.
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (plan().contract.inputs[i].write_recorded && inputs[i].defined() && inputs[i].is_view()) return false;
+    if (plan().roles.inputs[i].write_recorded && inputs[i].defined() && inputs[i].is_view()) return false;
   const bool has_compilers = compilation_.options.fw_compiler || compilation_.options.bw_compiler ||
                              compilation_.options.inference_compiler;
   const bool gives_eager_bits =

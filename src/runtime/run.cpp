@@ -12,7 +12,7 @@ Tensors graph_inputs(const RunningCall& call) {
   Tensors inputs(call.inputs.begin(), call.inputs.begin() + int64_t(call.entry->graph_inputs()));
   if (call.entry->changes_metadata)
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (call.entry->plan().contract.inputs[i].metadata_written) inputs[i] = inputs[i].detach();
+      if (call.entry->plan().roles.inputs[i].metadata_written) inputs[i] = inputs[i].detach();
   return inputs;
 }
 

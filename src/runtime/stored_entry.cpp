@@ -83,7 +83,7 @@ void Entry::remember() {
 
 void Entry::describe(cache::StoredEntry& entry) const {
   entry.components = readable(remembered_.fingerprint().components, compilation_.traced.tracer->graph());
-  entry.contract = plan().contract.to_string();
+  entry.contract = contract_of(plan().roles).to_string();
   entry.options = options_text(compilation_.options);
   entry.backend = compilation_.options.backend;
   if (!compilation_.toolchain.is_of_own_compiler(Stage::Forward))

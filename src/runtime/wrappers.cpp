@@ -23,7 +23,7 @@ class BumpVersions final : public Wrapper {
   explicit BumpVersions(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
   const char* name() const override { return "bump versions of written inputs"; }
   void after(RunningCall& call) const override {
-    for (size_t i : inputs_) count_writes(call.inputs[i], call.entry->plan().contract.inputs[i].versions);
+    for (size_t i : inputs_) count_writes(call.inputs[i], call.entry->plan().roles.inputs[i].versions);
   }
 
  private:
@@ -59,7 +59,7 @@ class ChangeMetadata final : public Wrapper {
  public:
   const char* name() const override { return "change sizes and strides of inputs"; }
   void after(RunningCall& call) const override {
-    const auto& inputs = call.entry->plan().contract.inputs;
+    const auto& inputs = call.entry->plan().roles.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].metadata_written) {
         at::AutoGradMode grad(at::GradMode::is_enabled() && inputs[i].write_recorded);
@@ -77,7 +77,7 @@ class WriteBack final : public Wrapper {
   explicit WriteBack(std::vector<size_t> inputs) : inputs_(std::move(inputs)) {}
   const char* name() const override { return "write inputs back"; }
   void after(RunningCall& call) const override {
-    const auto& roles = call.entry->plan().contract.inputs;
+    const auto& roles = call.entry->plan().roles.inputs;
     for (size_t i : inputs_) write(call.inputs[i], call.results[roles[i].returned], roles[i]);
   }
 
@@ -104,7 +104,7 @@ class RequireGrad final : public Wrapper {
  public:
   const char* name() const override { return "inputs start to require grad"; }
   void after(RunningCall& call) const override {
-    const auto& inputs = call.entry->plan().contract.inputs;
+    const auto& inputs = call.entry->plan().roles.inputs;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].starts_requiring_grad) call.inputs[i].set_requires_grad(true);
   }
@@ -124,7 +124,7 @@ at::Tensor start(const OutputRole& role, const RunningCall& call) {
 void take(RunningCall& call, const OutputStep& taken) {
   using Kind = OutputStep::Kind;
   const auto [output, step, from, kind] = taken;
-  const OutputRole& role = call.entry->plan().contract.outputs[output];
+  const OutputRole& role = call.entry->plan().roles.outputs[output];
   at::Tensor& made = call.outputs[output];
   if (from)
     made = call.outputs[*from];
@@ -152,11 +152,11 @@ class RetainGrad final : public Wrapper {
  public:
   const char* name() const override { return "gradients are retained"; }
   void after(RunningCall& call) const override {
-    const Contract& contract = call.entry->plan().contract;
-    for (size_t i = 0; i < contract.inputs.size(); ++i)
-      if (contract.inputs[i].retains_grad) call.inputs[i].retain_grad();
-    for (size_t i = 0; i < contract.outputs.size(); ++i)
-      if (contract.outputs[i].retains_grad) call.outputs[i].retain_grad();
+    const Roles& roles = call.entry->plan().roles;
+    for (size_t i = 0; i < roles.inputs.size(); ++i)
+      if (roles.inputs[i].retains_grad) call.inputs[i].retain_grad();
+    for (size_t i = 0; i < roles.outputs.size(); ++i)
+      if (roles.outputs[i].retains_grad) call.outputs[i].retain_grad();
   }
 };
 
@@ -166,7 +166,7 @@ class SetGradients final : public Wrapper {
   const char* name() const override { return "gradients of captured leaves"; }
   void after(RunningCall& call) const override {
     const Plan& plan = call.entry->plan();
-    const auto& inputs = plan.contract.inputs;
+    const auto& inputs = plan.roles.inputs;
     for (const TracedGradient& gradient : plan.gradients) {
       const auto leaf = std::find_if(inputs.begin(), inputs.end(),
                                      [&](const InputRole& input) { return input.value == gradient.leaf; });
@@ -180,14 +180,14 @@ class SetGradients final : public Wrapper {
 }  // namespace
 
 void make_outputs(RunningCall& call, const std::vector<OutputStep>& steps) {
-  call.outputs.resize(call.entry->plan().contract.outputs.size());
+  call.outputs.resize(call.entry->plan().roles.outputs.size());
   for (const OutputStep& step : steps) take(call, step);
   call.siblings.clear();
 }
 
 std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   std::vector<std::unique_ptr<Wrapper>> wrappers;
-  const auto& inputs = entry.plan().contract.inputs;
+  const auto& inputs = entry.plan().roles.inputs;
   auto any = [&](auto&& wanted) { return std::any_of(inputs.begin(), inputs.end(), wanted); };
   auto bump_versions = [&](const std::vector<size_t>& counted) {
     if (!counted.empty()) wrappers.push_back(std::make_unique<BumpVersions>(counted));
@@ -209,7 +209,7 @@ std::vector<std::unique_ptr<Wrapper>> make_wrappers(const Entry& entry) {
   if (entry.trains) wrappers.push_back(std::make_unique<SaveValues>());
   if (!saved.empty()) wrappers.push_back(std::make_unique<WriteBack>(saved));
   wrappers.push_back(std::make_unique<MakeOutputs>());
-  const auto& outputs = entry.plan().contract.outputs;
+  const auto& outputs = entry.plan().roles.outputs;
   if (any([](const InputRole& i) { return i.retains_grad; }) ||
       std::any_of(outputs.begin(), outputs.end(), [](const OutputRole& o) { return o.retains_grad; }))
     wrappers.push_back(std::make_unique<RetainGrad>());

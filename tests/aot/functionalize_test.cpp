@@ -121,7 +121,7 @@ TEST(Functionalize, A4_AWriteToACloneIsNotAnInputWrite) {
     return Tensors{in[0] + b};
   };
   compare_both(fn, [](bool rg) { return leaves({{3, 1}}, {rg}); });
-  EXPECT_FALSE(Compiled(fn, {}).explain({leaf({3, 1})}).contract.inputs[0].data_written);
+  EXPECT_EQ(Compiled(fn, {}).explain({leaf({3, 1})}).contract.inputs[0].write, InputWrite::None);
 }
 
 TEST(Functionalize, A17_NoWriteIsLeftInsideTheGraph) {

@@ -46,7 +46,7 @@ void a_clone_is_no_input_write() {
                       },
                       {})
                       .explain({leaf({3, 1})});
-  EXPECT_FALSE(e.contract.inputs[0].data_written);
+  EXPECT_EQ(e.contract.inputs[0].write, InputWrite::None);
 }
 
 Maker complex_layer() {

@@ -56,7 +56,7 @@ void batch_norm_in_training() {
   Explanation e =
       Compiled([&](const Tensors& in) { return Tensors{model(in[0])}; }, {}).explain({leaf({2, 3, 4, 4})});
   size_t kept = 0;
-  for (const InputRole& input : e.contract.inputs) kept += input.write_kept;
+  for (const Contract::Input& input : e.contract.inputs) kept += input.write == InputWrite::InGraph;
   EXPECT_EQ(kept, 3u);
   EXPECT_FALSE(e.backward.empty());
 }
@@ -67,7 +67,8 @@ void batch_norm_in_eval() {
   torch::NoGradGuard no_grad;
   Explanation e =
       Compiled([&](const Tensors& in) { return Tensors{model(in[0])}; }, {}).explain({leaf({2, 3, 4, 4})});
-  for (const InputRole& input : e.contract.inputs) EXPECT_FALSE(input.data_written) << input.name;
+  for (const Contract::Input& input : e.contract.inputs)
+    EXPECT_EQ(input.write, InputWrite::None) << input.name;
   for (const Node& node : e.forward.nodes()) EXPECT_TRUE(node.writes.empty());
 }
 

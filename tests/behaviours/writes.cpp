@@ -49,10 +49,10 @@ Tensors all_under_no_grad(const Tensors& in) {
 
 void writes_under_no_grad_are_kept() {
   Explanation training = Compiled(write_inside_no_grad, {}).explain(non_leaves({{3}}, {true})().arguments);
-  EXPECT_TRUE(training.contract.inputs[0].write_kept);
+  EXPECT_EQ(training.contract.inputs[0].write, InputWrite::InGraph);
   EXPECT_FALSE(training.backward.empty());
   Explanation inference = Compiled(all_under_no_grad, {}).explain(non_leaves({{3}}, {true})().arguments);
-  EXPECT_TRUE(inference.contract.inputs[0].write_kept);
+  EXPECT_EQ(inference.contract.inputs[0].write, InputWrite::InGraph);
   EXPECT_TRUE(inference.backward.empty());
 }
 
@@ -192,10 +192,11 @@ const bool writes_rows = add_rows({
      .cases = {{add_in_place, {leaves({{3}, {3}}, {false, true})}}},
      .check =
          [] {
-           EXPECT_FALSE(Compiled(add_in_place, {})
-                            .explain(leaves({{3}, {3}}, {false, true})().arguments)
-                            .contract.inputs[0]
-                            .write_kept);
+           EXPECT_EQ(Compiled(add_in_place, {})
+                         .explain(leaves({{3}, {3}}, {false, true})().arguments)
+                         .contract.inputs[0]
+                         .write,
+                     InputWrite::Returned);
          }},
     {"B15",
      {{[](const Tensors& in) {

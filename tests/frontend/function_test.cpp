@@ -180,7 +180,7 @@ TEST(CompileFunction, AnArgumentIsNamedByItsPlace) {
   Explanation explanation = fast.explain(torch::ones(2), {torch::ones(2), torch::ones(2)});
   ASSERT_GE(explanation.contract.inputs.size(), 2u);
   std::vector<std::string> names;
-  for (const InputRole& role : explanation.contract.inputs) names.push_back(role.name);
+  for (const Contract::Input& role : explanation.contract.inputs) names.push_back(role.name);
   EXPECT_NE(std::find(names.begin(), names.end(), "argument 0"), names.end());
   EXPECT_NE(std::find(names.begin(), names.end(), "argument 1[1]"), names.end());
 }

@@ -168,7 +168,7 @@ TEST(Wrapper, TheContractNamesInnerTensorsByTheirPath) {
   auto fast = compile([](const at::Tensor& t, const Nested& x) { return x.inner * t * x.scaled.value; });
   Explanation explanation = fast.explain(leaf({2, 3}), nested());
   std::vector<std::string> names;
-  for (const InputRole& role : explanation.contract.inputs) names.push_back(role.name);
+  for (const Contract::Input& role : explanation.contract.inputs) names.push_back(role.name);
   EXPECT_EQ(names, (std::vector<std::string>{"argument 0", "argument 1.inner.a", "argument 1.inner.b",
                                              "argument 1.scaled.value"}));
   EXPECT_EQ(explanation.contract.outputs.size(), 2u);

@@ -43,12 +43,12 @@ class Spoilt final : public Backend {
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
     auto inner = find_backend("eager")->compile(change_ ? change_(graph) : graph, context);
     if (!run_) return inner;
-    return boxed([graph, inner, stage = context.stage, order = context.order, contract = *context.contract,
+    return boxed([graph, inner, stage = context.stage, order = context.order, contract = context.contract,
                   run = run_](Tensors&& inputs) {
       CompileContext known;
       known.stage = stage;
       known.order = order;
-      known.contract = &contract;
+      known.contract = contract;
       return run(graph, known, *inner, std::move(inputs));
     });
   }
@@ -125,8 +125,8 @@ TEST(Planted, AGradientOfAGradientThatIsWrongInItsLastBits) {
 TEST(Planted, AWriteThatIsNotMade) {
   const fuzz::Report report = search(
       "no_write", {}, [](const Graph&, const CompileContext& context, Executable& inner, Tensors&& inputs) {
-        for (size_t k = 0; k < context.contract->inputs.size() && context.stage != Stage::Backward; ++k)
-          if (context.contract->inputs[k].write_kept) inputs[k] = inputs[k].clone();
+        for (size_t k = 0; k < context.contract.inputs.size() && context.stage != Stage::Backward; ++k)
+          if (context.contract.inputs[k].write == InputWrite::InGraph) inputs[k] = inputs[k].clone();
         return inner.run(std::move(inputs));
       });
   expect_found(report, "after call: other values", 1);
@@ -138,9 +138,9 @@ TEST(Planted, AWriteBackOfTheOldValue) {
         Tensors old;
         for (const at::Tensor& t : inputs) old.push_back(t.detach().clone());
         Tensors results = inner.run(std::move(inputs));
-        for (size_t k = 0; k < context.contract->inputs.size() && context.stage != Stage::Backward; ++k) {
-          const InputRole& input = context.contract->inputs[k];
-          if (input.data_written && !input.write_kept) results[input.returned] = old[k];
+        for (size_t k = 0; k < context.contract.inputs.size() && context.stage != Stage::Backward; ++k) {
+          const Contract::Input& input = context.contract.inputs[k];
+          if (input.write == InputWrite::Returned) results[input.returned] = old[k];
         }
         return results;
       });

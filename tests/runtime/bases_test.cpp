@@ -30,7 +30,7 @@ TEST(Bases, TheGraphTakesOneInput) {
   EXPECT_EQ(e.forward.inputs().size(), 1u);
   ASSERT_EQ(e.contract.inputs.size(), 3u);
   EXPECT_EQ(e.contract.inputs[0].name, "memory of argument 0 and argument 1");
-  EXPECT_TRUE(e.contract.inputs[0].data_written);
+  EXPECT_NE(e.contract.inputs[0].write, InputWrite::None);
   EXPECT_EQ(e.contract.inputs[2].view_of, 0u);
 }
 

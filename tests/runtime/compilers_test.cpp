@@ -17,7 +17,7 @@ Compiler noting(std::vector<Stage>& seen) {
     EXPECT_NO_THROW(graph.verify());
     EXPECT_EQ(context.example.size(), graph.inputs().size());
     EXPECT_NE(context.options, nullptr);
-    EXPECT_NE(context.contract, nullptr);
+    EXPECT_FALSE(context.contract.inputs.empty());
     return find_backend("eager")->compile(graph, context);
   };
 }

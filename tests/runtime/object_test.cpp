@@ -24,9 +24,10 @@ TEST(Explain, DoesNotRunAndSaysWhatCame) {
   EXPECT_EQ(e.eager_reason, "");
   ASSERT_EQ(e.contract.inputs.size(), 3u);
   EXPECT_EQ(e.contract.inputs[0].name, "argument 0");
-  EXPECT_TRUE(e.contract.inputs[0].data_written && e.contract.inputs[2].captured &&
-              e.contract.inputs[2].data_written);
-  EXPECT_FALSE(e.contract.inputs[1].data_written);
+  EXPECT_NE(e.contract.inputs[0].write, InputWrite::None);
+  EXPECT_EQ(e.contract.inputs[1].write, InputWrite::None);
+  EXPECT_EQ(e.contract.inputs[2].source, InputSource::Capture);
+  EXPECT_NE(e.contract.inputs[2].write, InputWrite::None);
   EXPECT_GT(e.nodes_recorded, 4u);
   EXPECT_FALSE(e.key.empty());
   EXPECT_FALSE(e.backward.empty());
@@ -73,7 +74,7 @@ TEST(Explain, NamesParametersOfWatchedModules) {
       Compiled([&](const Tensors& in) { return Tensors{model->forward(in[0])}; }, {.watch = {model.ptr()}})
           .explain({leaf({3, 2})});
   std::vector<std::string> names;
-  for (const InputRole& input : e.contract.inputs) names.push_back(input.name);
+  for (const Contract::Input& input : e.contract.inputs) names.push_back(input.name);
   for (const char* name : {"argument 0", "parameter 0.weight", "parameter 1.bias", "buffer 1.running_mean",
                            "buffer 1.num_batches_tracked"})
     EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;

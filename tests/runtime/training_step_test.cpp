@@ -223,9 +223,9 @@ TEST(TrainingStep, KeepsItsWritesInTheGraph) {
   Compiled fast([&](const Tensors& in) { return trainer->step(in); }, {});
   Explanation e = fast.explain(regression_data());
   size_t written = 0;
-  for (const InputRole& input : e.contract.inputs) {
-    written += input.data_written;
-    EXPECT_EQ(input.data_written, input.write_kept) << input.name;
+  for (const Contract::Input& input : e.contract.inputs) {
+    written += input.write == InputWrite::InGraph;
+    EXPECT_NE(input.write, InputWrite::Returned) << input.name;
   }
   EXPECT_EQ(written, 3 * trainer->parameters.size() + 1);
   EXPECT_EQ(e.forward.outputs().size(), 1u);
