@@ -79,9 +79,10 @@ class FusedCall final : public Call {
     for (const loops::Memory& memory : launch.buffers)
       buffers.push_back(memories[size_t(memory.of)][memory.index] + memory.offset);
     const Running running{launch, code, buffers.data()};
-    // Threads that begin cost about as much as so many evaluations.
-    constexpr int64_t least_work = 40000;
-    const int64_t grain = std::max<int64_t>(1, launch.units * least_work / std::max<int64_t>(launch.work, 1));
+    // Threads that begin take about as long.
+    constexpr double least_for_thread = 8000;
+    const auto grain =
+        int64_t(double(launch.units) * std::min(1.0, least_for_thread / launch.nanoseconds)) + 1;
     if (grain >= launch.units)
       Running::part(&running, 0, launch.units);
     else

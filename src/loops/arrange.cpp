@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "loops/cost.h"
 #include "loops/loose.h"
 #include "loops/operators.h"
 
@@ -117,7 +118,6 @@ Launch launch_of(Loose loose, Kernel kernel, int64_t cut_length, int64_t threads
   const int64_t along = nest[size_t(kernel.lane())].size, lanes = lanes_for_unit(kernel, nest, threads);
   launch.units = kept_count(nest);
   if (kernel.lane_kept) launch.units = launch.units / along * divided_up(along, lanes);
-  launch.work = kept_count(nest) * reduced_count(nest) * int64_t(kernel.exprs.size());
   launch.shape = {lanes, cut_length};
   for (const Loop& loop : nest) launch.shape.push_back(loop.size);
   for (const Loose::Slot& slot : loose.slots) {
@@ -127,6 +127,7 @@ Launch launch_of(Loose loose, Kernel kernel, int64_t cut_length, int64_t threads
   }
   launch.numbers = std::move(loose.numbers);
   launch.kernel = std::move(kernel);
+  launch.nanoseconds = nanoseconds(launch);
   return launch;
 }
 

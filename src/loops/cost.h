@@ -6,6 +6,7 @@
 namespace tandem::loops {
 
 /// In nanoseconds on a machine of middling speed: what is read and written, and what is computed.
+double nanoseconds(const Launch& launch);
 double nanoseconds(const Fused& fused);
 
 /// Whether nothing but copying, or filling, is done.

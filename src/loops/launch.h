@@ -21,7 +21,7 @@ struct Launch {
   std::vector<int64_t> shape;  ///< as Code takes it
   std::vector<Number> numbers;
   int64_t units = 0;
-  int64_t work = 0;  ///< how many expressions are evaluated, about
+  double nanoseconds = 0;  ///< that it takes on one thread, about
 };
 
 /// What one group of nodes became: launches, one behind the other.
