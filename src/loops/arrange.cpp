@@ -72,6 +72,14 @@ Kernel describe(const Loose& loose, bool lane_kept) {
   return kernel;
 }
 
+/// Whether what goes to different places along the reduced loops is computed at each of them.
+bool stores_where_it_computes(const Kernel& kernel) {
+  const std::vector<bool> varies = varying(kernel);
+  return std::all_of(kernel.stores.begin(), kernel.stores.end(), [&](const Store& store) {
+    return varies[size_t(store.expr)] == kernel.buffers[size_t(store.buffer)].reduced_varies;
+  });
+}
+
 /// Whether folds are all that reads the elements, so that pieces of them can be folded apart.
 bool can_be_cut(const Kernel& kernel) {
   const std::vector<bool> varies = varying(kernel);
@@ -247,6 +255,7 @@ std::optional<Fused> arrange(const Graph& graph, Draft draft, int64_t threads) {
   put_in_order(loose);
   const bool lane_kept = keeps_lanes(loose);
   Kernel kernel = describe(loose, lane_kept);
+  if (!stores_where_it_computes(kernel)) return std::nullopt;
   const int64_t pieces = kernel.reduced > 0 ? wanted_pieces(kernel, loose.nest, threads) : 1;
   if (pieces == 1) {
     fused.launches.push_back(launch_of(std::move(loose), std::move(kernel), 0, threads));
