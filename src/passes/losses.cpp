@@ -21,6 +21,9 @@ Value gradient_of_each(LoopFormula& f) {
   return f.div(f.tensor(0), double(f.meta(f.tensor(1)).numel()));
 }
 
+/// An input or a target in the dtype of the losses: masks cannot be subtracted.
+Value number_of(LoopFormula& f, size_t i) { return f.cast(f.tensor(i), f.meta(f.result(0)).dtype); }
+
 /// Broadcast inputs take sums of gradients, which the operators leave to others.
 bool broadcasts(LoopFormula& f) {
   return f.meta(f.tensor(1)).sizes != f.meta(f.tensor(2)).sizes ||
@@ -28,18 +31,18 @@ bool broadcasts(LoopFormula& f) {
 }
 
 std::vector<Value> mse_loss(LoopFormula& f) {
-  return reduced(f, f.square(f.sub(f.tensor(0), f.tensor(1))), 2);
+  return reduced(f, f.square(f.sub(number_of(f, 0), number_of(f, 1))), 2);
 }
 
 std::vector<Value> mse_loss_backward(LoopFormula& f) {
   if (broadcasts(f)) return {};
-  return {f.mul(f.sub(f.tensor(1), f.tensor(2)), f.mul(gradient_of_each(f), 2))};
+  return {f.mul(f.sub(number_of(f, 1), number_of(f, 2)), f.mul(gradient_of_each(f), 2))};
 }
 
 std::vector<Value> smooth_l1_loss(LoopFormula& f) {
   const double beta = f.number(3);
   if (beta <= 0) return {};
-  Value apart = f.apply("aten::abs", f.sub(f.tensor(0), f.tensor(1)));
+  Value apart = f.apply("aten::abs", f.sub(number_of(f, 0), number_of(f, 1)));
   Value curve = f.div(f.mul(f.square(apart), 0.5), beta), line = f.add(apart, -0.5 * beta);
   return reduced(f, f.where(f.compare("aten::lt.Scalar", apart, beta), curve, line), 2);
 }
@@ -47,13 +50,13 @@ std::vector<Value> smooth_l1_loss(LoopFormula& f) {
 std::vector<Value> smooth_l1_loss_backward(LoopFormula& f) {
   const double beta = f.number(4);
   if (beta <= 0 || broadcasts(f)) return {};
-  Value slope = f.clamp(f.div(f.sub(f.tensor(1), f.tensor(2)), beta), -1, 1);
+  Value slope = f.clamp(f.div(f.sub(number_of(f, 1), number_of(f, 2)), beta), -1, 1);
   return {f.mul(slope, gradient_of_each(f))};
 }
 
 std::vector<Value> huber_loss(LoopFormula& f) {
   const double delta = f.number(3);
-  Value apart = f.apply("aten::abs", f.sub(f.tensor(0), f.tensor(1)));
+  Value apart = f.apply("aten::abs", f.sub(number_of(f, 0), number_of(f, 1)));
   Value curve = f.mul(f.square(apart), 0.5), line = f.mul(f.add(apart, -0.5 * delta), delta);
   return reduced(f, f.where(f.compare("aten::le.Scalar", apart, delta), curve, line), 2);
 }
@@ -61,7 +64,7 @@ std::vector<Value> huber_loss(LoopFormula& f) {
 std::vector<Value> huber_loss_backward(LoopFormula& f) {
   const double delta = f.number(4);
   if (broadcasts(f)) return {};
-  Value slope = f.clamp(f.sub(f.tensor(1), f.tensor(2)), -delta, delta);
+  Value slope = f.clamp(f.sub(number_of(f, 1), number_of(f, 2)), -delta, delta);
   return {f.mul(slope, gradient_of_each(f))};
 }
 
@@ -72,7 +75,7 @@ Value loss_of_true(LoopFormula& f, Value x) {
 }
 
 std::vector<Value> cross_entropy_of_logits(LoopFormula& f) {
-  Value x = f.tensor(0), target = f.tensor(1), weight = f.tensor(2), positive_weight = f.tensor(3);
+  Value x = f.tensor(0), target = number_of(f, 1), weight = f.tensor(2), positive_weight = f.tensor(3);
   Value losses = loss_of_true(f, x);
   if (positive_weight) losses = f.mul(losses, f.add(f.mul(f.add(positive_weight, -1), target), 1));
   losses = f.add(f.mul(f.from_one(target), x), losses);
@@ -81,7 +84,7 @@ std::vector<Value> cross_entropy_of_logits(LoopFormula& f) {
 
 /// libtorch bounds both logarithms, so that a probability of 0 has a finite loss, and fails of what is none.
 std::vector<Value> cross_entropy(LoopFormula& f) {
-  Value x = f.tensor(0), target = f.tensor(1);
+  Value x = f.tensor(0), target = number_of(f, 1);
   Value inside =
       f.call("aten::logical_and", {f.compare("aten::ge.Scalar", x, 0), f.compare("aten::le.Scalar", x, 1)});
   f.node("aten::_assert_async.msg",
@@ -94,7 +97,7 @@ std::vector<Value> cross_entropy(LoopFormula& f) {
 
 /// Bounded likewise, by libtorch's number, which is rounded to float for doubles too.
 std::vector<Value> cross_entropy_backward(LoopFormula& f) {
-  Value gradient = f.tensor(0), x = f.tensor(1), target = f.tensor(2);
+  Value gradient = f.tensor(0), x = f.tensor(1), target = number_of(f, 2);
   Value slope = f.div(f.sub(x, target), f.at_least(f.mul(f.from_one(x), x), 1e-12f));
   Value made = f.times(f.mul(gradient, slope), f.tensor(3));
   const bool is_mean = f.constant(4).toInt() == at::Reduction::Mean;
