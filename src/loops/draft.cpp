@@ -33,7 +33,8 @@ bool has_plain_edges(const Graph& graph, const Node& node) {
   if (!result || !*result || !is_writable(graph.meta(*result))) return false;
   bool readable = true;
   for (const Operand& argument : node.arguments) {
-    if (std::holds_alternative<std::vector<Value>>(argument)) return false;
+    const at::Tensor* held = held_by(argument);
+    if (std::holds_alternative<std::vector<Value>>(argument) || (held && !is_number(*held))) return false;
     for_each_value(argument, [&](Value v) {
       readable =
           readable && is_readable(graph.meta(v)) && graph.meta(v).storage != graph.meta(*result).storage;
@@ -45,14 +46,17 @@ bool has_plain_edges(const Graph& graph, const Node& node) {
 /// Its row, tried on operands that are not there yet.
 bool row_takes(const Graph& graph, const Node& node, LowerNode row) {
   Expressions expressions;
-  std::vector<int32_t> operands(node.arguments.size(), -1);
-  for (size_t i = 0; i < operands.size(); ++i)
-    if (const Value* value = argument_of(node, i))
-      operands[i] = expressions.load(int32_t(i), *type_of(graph.meta(*value).dtype));
+  std::vector<int32_t> operands;
+  for (size_t i = 0; i < node.arguments.size(); ++i) {
+    const Value* value = argument_of(node, i);
+    operands.push_back(value ? expressions.load(int32_t(i), *type_of(graph.meta(*value).dtype))
+                             : held_number(expressions, node.arguments[i]));
+  }
   return row(Lowering(expressions, graph, node, operands)).has_value();
 }
 
 bool fold_takes(const Graph& graph, const Node& node, const FoldRow& row) {
+  if (!argument_of(node, 0)) return false;
   const Type to = *type_of(graph.meta(result_of(node)).dtype);
   return graph.meta(*argument_of(node, 0)).numel() > 0 && (kind_of(to) & operator_of(row.op).types) &&
          (!row.mean || is_real(to)) && (!row.question || to == Type::Bool);
@@ -170,6 +174,7 @@ class Drafting {
     std::vector<int32_t> operands(node.arguments.size(), -1);
     for (size_t i = 0; i < operands.size(); ++i) {
       const Value* argument = argument_of(node, i);
+      if (!argument) operands[i] = held_number(made_.expressions, node.arguments[i]);
       if (!argument) continue;
       const TensorMeta& meta = graph().meta(*argument);
       const auto missing = int32_t(way.first.size()) - int32_t(meta.sizes.size());

@@ -49,4 +49,18 @@ int32_t Expressions::add(Op op, Type type, int32_t a, int32_t b, int32_t c) {
   return it->second;
 }
 
+const at::Tensor* held_by(const Operand& argument) {
+  auto* constant = std::get_if<c10::IValue>(&argument);
+  return constant && constant->isTensor() ? &constant->toTensor() : nullptr;
+}
+
+bool is_number(const at::Tensor& held) {
+  return held.defined() && held.numel() == 1 && held.device().is_cpu() && type_of(held.scalar_type());
+}
+
+int32_t held_number(Expressions& expressions, const Operand& argument) {
+  const at::Tensor* held = held_by(argument);
+  return held ? expressions.number(held->item(), *type_of(held->scalar_type())) : -1;
+}
+
 }  // namespace tandem::loops

@@ -1,6 +1,8 @@
 /// The expressions of a kernel while it is put together: equal ones are one.
 #pragma once
 
+#include <tandem/graph.h>
+
 #include "loops/kernel.h"
 
 #include <ATen/core/Tensor.h>
@@ -40,5 +42,11 @@ class Expressions {
   std::vector<Number> numbers_;
   std::map<std::tuple<Op, Type, int32_t, int32_t, int32_t>, int32_t> known_;
 };
+
+/// A tensor that the graph itself holds as an argument, as it does numbers of Python's; else null.
+const at::Tensor* held_by(const Operand& argument);
+bool is_number(const at::Tensor& held);
+/// -1 where the argument is no such number.
+int32_t held_number(Expressions& expressions, const Operand& argument);
 
 }  // namespace tandem::loops
