@@ -27,6 +27,7 @@ struct Subject {
   /// gradients of gradients may differ by as much as eager's move with their rounding
   bool rounded_above = false;
   uint64_t shaken = 0;       ///< not 0: they are computed with other rounding, at random
+  bool rounds = false;       ///< compiled code may round all that eager rounds otherwise
   bool keeps_state = false;  ///< it keeps tensors beyond a call
 };
 Subject subject_of(const Program& program);
@@ -36,6 +37,8 @@ Subject subject_of(const Program& program);
 struct Setup {
   std::vector<std::string> backends = {"eager", "debug"};
   Options options = {.cache = {.enabled = false}};  ///< what they have in common
+  /// the backends may round otherwise: what eager rounds is judged as fuzz/tolerance.h says
+  bool rounds = false;
   /// with TANDEM_WATCHED_CALLS=all: every call is compared with its record, operator by operator, and must do
   /// the same
   bool watched = false;

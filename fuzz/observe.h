@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fuzz/compare.h"
+#include "fuzz/tolerance.h"
 
 #include <map>
 
@@ -9,8 +10,8 @@ namespace tandem::fuzz {
 
 /// How elements are compared. Numbers: 0 and -0 are one, for a view that is rebuilt outside gives the rest of
 /// its base a gradient of zeros, and -0 + 0 is 0. Moved: as far as eager's own elements move when what leads
-/// to them is rounded otherwise.
-enum class Exactness : uint8_t { Bits, Numbers, Rounded, Moved };
+/// to them is rounded otherwise. Tolerated: as fuzz/tolerance.h says.
+enum class Exactness : uint8_t { Bits, Numbers, Rounded, Moved, Tolerated };
 
 /// One thing that was seen: some words, and the elements of a tensor where it is one.
 struct Seen {
@@ -44,6 +45,8 @@ struct Observation {
   std::vector<Seen> seen;
   Manner manner;
   bool refused = false, differentiated = false, twice = false;
+  /// other last bits on the way lead elsewhere: something else is refused, or has other sizes
+  bool wavers = false;
 };
 
 inline const std::string refused_call = "it is refused", has_gradients = "it has gradients",

@@ -221,19 +221,27 @@ class FuseBackend : public Backend {
 
 class LoopsBackend final : public FuseBackend {
  public:
+  explicit LoopsBackend(std::function<void(FusedGraph&)> change) : change_(std::move(change)) {}
   std::string name() const override { return "loops"; }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
-    return std::make_shared<FusedExecutable>(known_.fuse(graph), Machine());
+    FusedGraph fused = known_.fuse(graph);
+    if (change_) change_(fused);
+    return std::make_shared<FusedExecutable>(std::move(fused), Machine());
   }
   std::shared_ptr<Executable> load(const std::vector<uint8_t>&, const Graph& graph,
                                    const CompileContext& context) override {
     return compile(graph, context);
   }
+
+ private:
+  const std::function<void(FusedGraph&)> change_;
 };
 
 }  // namespace
 
 std::shared_ptr<Backend> make_fuse_backend() { return std::make_shared<FuseBackend>(); }
-std::shared_ptr<Backend> make_loops_backend() { return std::make_shared<LoopsBackend>(); }
+std::shared_ptr<Backend> make_loops_backend(std::function<void(FusedGraph&)> change) {
+  return std::make_shared<LoopsBackend>(std::move(change));
+}
 
 }  // namespace tandem

@@ -26,7 +26,7 @@ namespace {
 struct FuzzOptions {
   uint64_t programs = 10000, seed = 0, first = 0;
   size_t jobs = 1, most_failures = 10;
-  std::string partitioner = Options{}.partitioner;
+  std::string partitioner = Options{}.partitioner, backend = {};
   bool json = false, cache = false, watched = false, budgets = false;
 };
 
@@ -115,6 +115,8 @@ void run_fuzz(const FuzzOptions& options) {
   fuzz::Setup setup;
   if (options.cache) setup.cache = folder.path;
   setup.watched = options.watched;
+  if (!options.backend.empty()) setup.backends = {find_backend(options.backend)->name()};
+  setup.rounds = options.backend == "fuse" || options.backend == "loops";
   setup.options.partitioner = find_partitioner(options.partitioner).name;
   if (options.watched) setenv("TANDEM_WATCHED_CALLS", "all", /*overwrite=*/1);
   const fuzz::Report report = fuzz::run_forked(
@@ -143,6 +145,9 @@ void add_fuzz(CLI::App& app) {
   command->add_option("--failures", options->most_failures, "Stop after so many differences")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command->add_option("--backend", options->backend,
+                      "One backend in place of eager and debug; of fuse and loops results may be rounded "
+                      "otherwise than eager's");
   command
       ->add_option("--partitioner", options->partitioner,
                    "Which splits forward and backward: default, min_cut, recompute_all or save_all")

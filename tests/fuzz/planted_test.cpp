@@ -1,4 +1,6 @@
 // Bugs that are planted on purpose are found, and made small.
+#include "backends/fused_graph.h"
+#include "backends/registry.h"
 #include "fuzz/campaign.h"
 
 #include <gtest/gtest.h>
@@ -210,6 +212,52 @@ TEST(Planted, ACrash) {
   const fuzz::Failure failure =
       expect_found(fuzz::run_forked(campaign_of("crashes"), 1), "crash: Aborted", 1);
   EXPECT_NE(failure.source.find("tanh"), std::string::npos) << failure.source;
+}
+
+/// The same search for a bug in the kernels of the backend `loops`, whose results may be rounded otherwise.
+fuzz::Report search_kernels(const std::function<void(loops::Launch&)>& spoil) {
+  register_backend(make_loops_backend([=](FusedGraph& fused) {
+    for (loops::Fused& group : fused.groups)
+      for (loops::Launch& launch : group.launches) spoil(launch);
+  }));
+  fuzz::Campaign campaign = campaign_of("loops");
+  campaign.setup.rounds = true;
+  const fuzz::Report report = fuzz::run(campaign);
+  register_backend(make_loops_backend());
+  return report;
+}
+
+TEST(Planted, AKernelThatSubtractsInTheWrongOrder) {
+  expect_found(search_kernels([](loops::Launch& launch) {
+                 for (loops::Expr& expr : launch.kernel.exprs)
+                   if (expr.op == loops::Op::Sub) std::swap(expr.a, expr.b);
+               }),
+               ": other values", 2);
+}
+
+TEST(Planted, AKernelThatFoldsTheWrongWay) {
+  expect_found(search_kernels([](loops::Launch& launch) {
+                 for (loops::Expr& expr : launch.kernel.exprs)
+                   if (expr.op == loops::Op::ReduceSum) expr.op = loops::Op::ReduceMax;
+               }),
+               ": other values", 2);
+}
+
+TEST(Planted, AStrideThatIsTakenForZero) {
+  expect_found(search_kernels([](loops::Launch& launch) {
+                 const auto rank = size_t(launch.kernel.rank());
+                 if (rank > 1) launch.shape[loops::shape_header + rank] = 0;
+               }),
+               ": other values", 2);
+}
+
+TEST(Planted, ANumberThatIsOffByAMillionth) {
+  expect_found(search_kernels([](loops::Launch& launch) {
+                 for (const loops::Expr& expr : launch.kernel.exprs)
+                   if (expr.op == loops::Op::Number && expr.type == loops::Type::F64)
+                     launch.numbers[size_t(expr.a)].real *= 1 + 1e-6;
+               }),
+               ": other values", 2);
 }
 
 /// Bugs of the eager backend as it is would be found above in place of those that were planted.
