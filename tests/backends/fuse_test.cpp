@@ -1,0 +1,155 @@
+// What the backend `fuse` puts into one kernel, when it compiles one, and that eager's surroundings hold.
+#include <gtest/gtest.h>
+#include <tandem/tandem.h>
+#include <torch/torch.h>
+
+#include "backends/fused_graph.h"
+#include "fuzz/tolerance.h"
+#include "native/code.h"
+#include "support/compare.h"
+
+namespace tandem {
+namespace {
+
+using test::counter;
+
+Compiled fused(const Callable& function) {
+  Options options;
+  options.backend = "fuse";
+  options.cache.enabled = options.watched_calls = false;
+  return Compiled(function, options);
+}
+
+/// The kernels that an inference makes, and what is left to libtorch.
+FusedGraph inference_of(const Callable& function, const Tensors& inputs) {
+  const at::NoGradGuard no_grad;
+  return fuse(fused(function).explain(inputs).forward, /*threads=*/1);
+}
+
+size_t launches_of(const FusedGraph& graph) {
+  size_t count = 0;
+  for (const loops::Fused& group : graph.groups) count += group.launches.size();
+  return count;
+}
+
+void expect_one_kernel(const Callable& function, const Tensors& inputs) {
+  const FusedGraph graph = inference_of(function, inputs);
+  EXPECT_EQ(launches_of(graph), 1u) << to_string(graph);
+  EXPECT_EQ(graph.graph.nodes().size(), 1u) << to_string(graph);
+}
+
+/// Results and gradients with and without machine code; both are given the same tensors.
+void expect_near_eager(const Callable& function, const std::function<Tensors()>& make) {
+  torch::manual_seed(3);
+  const Tensors mine = make();
+  torch::manual_seed(3);
+  const Tensors eagers = make();
+  const Compiled compiled = fused(function);
+  const Tensors got = compiled(mine), want = function(eagers);
+  ASSERT_EQ(got.size(), want.size());
+  auto expect_near = [](const at::Tensor& a, const at::Tensor& b, const std::string& what) {
+    ASSERT_EQ(a.defined(), b.defined()) << what;
+    if (!b.defined()) return;
+    EXPECT_EQ(a.sizes(), b.sizes()) << what;
+    EXPECT_EQ(a.strides(), b.strides()) << what;
+    EXPECT_EQ(a.requires_grad(), b.requires_grad()) << what;
+    EXPECT_TRUE(fuzz::is_near(b.detach(), a.detach())) << what << "\n" << a << "\ninstead of\n" << b;
+  };
+  for (size_t k = 0; k < want.size(); ++k) expect_near(got[k], want[k], "result " + std::to_string(k));
+  for (size_t k = 0; k < mine.size(); ++k) expect_near(mine[k], eagers[k], "input " + std::to_string(k));
+  for (size_t k = 0; k < want.size(); ++k)
+    if (want[k].requires_grad()) want[k].sum().backward({}, true), got[k].sum().backward({}, true);
+  for (size_t k = 0; k < mine.size(); ++k)
+    if (eagers[k].is_leaf())
+      expect_near(mine[k].grad(), eagers[k].grad(), "gradient of input " + std::to_string(k));
+}
+
+Tensors chain(const Tensors& in) { return {at::tanh(at::exp(-in[0] * in[0]) + 1) * at::sigmoid(in[0])}; }
+
+TEST(Fuse, AChainIsOneKernel) { expect_one_kernel(chain, {at::randn({64, 100})}); }
+
+TEST(Fuse, SoftmaxIsOneKernel) {
+  expect_one_kernel([](const Tensors& in) { return Tensors{at::softmax(in[0], -1)}; },
+                    {at::randn({64, 100})});
+}
+
+TEST(Fuse, LayerNormIsOneKernel) {
+  expect_one_kernel([](const Tensors& in) { return Tensors{at::layer_norm(in[0], {100}, in[1], in[2])}; },
+                    {at::randn({64, 100}), at::randn({100}), at::randn({100})});
+}
+
+TEST(Fuse, AnotherBatchSizeCompilesNoKernel) {
+  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  const Compiled compiled = fused(chain);
+  compiled({at::randn({64, 100}).requires_grad_()})[0].sum().backward();
+  const uint64_t before = counter("kernel_compiled");
+  EXPECT_GT(before, 0u);
+  compiled({at::randn({48, 100}).requires_grad_()})[0].sum().backward();
+  EXPECT_EQ(counter("kernel_compiled"), before);
+}
+
+TEST(Fuse, WritesViewsAndEmptyTensorsAreEagers) {
+  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{4, 6}, {}, {0, 3}, {1, 1}}) {
+    auto leaf = [&] { return Tensors{at::randn(sizes).requires_grad_()}; };
+    auto plain = [&] { return Tensors{at::randn(sizes), at::randn(sizes)}; };
+    expect_near_eager(chain, leaf);
+    expect_near_eager([](const Tensors& in) { return Tensors{at::sum(in[0] * 2), at::exp(in[0])}; }, leaf);
+    expect_near_eager(
+        [](const Tensors& in) {
+          in[0].mul_(in[1]).add_(1);
+          return Tensors{in[0].view({-1}), in[0] * 2};
+        },
+        plain);
+  }
+}
+
+TEST(Fuse, InputsMayBeViewsOrExpanded) {
+  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  expect_near_eager(chain, [] { return Tensors{at::randn({8, 6}).t()}; });
+  expect_near_eager(chain, [] { return Tensors{at::randn({8, 6}).slice(1, 1, 6, 2)}; });
+  expect_near_eager(chain, [] { return Tensors{at::randn({6}).expand({8, 6})}; });
+  expect_near_eager([](const Tensors& in) { return Tensors{at::exp(in[0] + in[1])}; },
+                    [] {
+                      const at::Tensor whole = at::randn({4, 8});
+                      return Tensors{whole.slice(1, 0, 4), whole.slice(1, 4, 8)};
+                    });
+}
+
+TEST(Fuse, OtherStridesOfAGradientAreRead) {
+  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  const at::Tensor mine = at::randn({8, 6}).requires_grad_(), eagers = mine.detach().clone().requires_grad_();
+  const at::Tensor got = fused(chain)({mine})[0], want = chain({eagers})[0];
+  for (const at::Tensor& tangent : {at::randn({8, 6}), at::randn({6, 8}).t(), at::randn({}).expand({8, 6})}) {
+    const auto asked = torch::autograd::grad({got}, {mine}, {tangent}, /*retain_graph=*/true);
+    const auto wanted = torch::autograd::grad({want}, {eagers}, {tangent}, /*retain_graph=*/true);
+    EXPECT_TRUE(fuzz::is_near(wanted[0], asked[0])) << asked[0] << "\ninstead of\n" << wanted[0];
+  }
+}
+
+TEST(Fuse, NumbersThatTheGraphHoldsAsTensorsAreNumbers) {
+  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  // As Python's are.
+  const auto number = [](double value) {
+    at::Tensor held = at::scalar_tensor(value, at::kDouble);
+    held.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return held;
+  };
+  expect_near_eager(
+      [&](const Tensors& in) {
+        return Tensors{at::mul(in[0], number(0.3)) + number(1), at::where(in[0] > 0, in[0], number(2))};
+      },
+      [] { return Tensors{at::randn({4, 6}).requires_grad_()}; });
+}
+
+TEST(Fuse, OtherDtypesRunThroughLibtorch) {
+  for (at::ScalarType dtype : {at::kBFloat16, at::kHalf, at::kComplexFloat}) {
+    const Tensors inputs = {at::randn({4, 6}).to(dtype)};
+    const Callable product = [](const Tensors& in) { return Tensors{in[0] * in[0] + in[0]}; };
+    EXPECT_EQ(inference_of(product, inputs).groups.size(), 0u);
+    EXPECT_TRUE(test::same_values(fused(product)(inputs)[0], product(inputs)[0]));
+  }
+}
+
+}  // namespace
+}  // namespace tandem
