@@ -1,5 +1,6 @@
 // Whole models, compiled, train as they do in eager: the same losses and the same gradients, bit by bit, over
 // twenty steps of AdamW.
+#include "fuzz/tolerance.h"
 #include "models.h"
 
 #include <tandem/tandem.h>
@@ -97,6 +98,40 @@ TEST_P(Models, TrainBitEqualToEager) {
 TEST_P(Models, TrainBitEqualToEagerWithDropout) {
   expect_equal_training(with_dropout(make(GetParam(), at::kCPU)), with_dropout(make(GetParam(), at::kCPU)),
                         "eager");
+}
+
+at::Tensor in_doubles(const at::Tensor& t) { return t.is_floating_point() ? t.to(at::kDouble) : t; }
+
+/// The loss and the gradients of a step.
+Tensors step_of(const Benchmark& model, const std::function<at::Tensor()>& loss) {
+  model.module->zero_grad();
+  Tensors seen = {loss()};
+  seen[0].backward();
+  for (const auto& parameter : model.module->named_parameters()) seen.push_back(parameter.value().grad());
+  return seen;
+}
+
+TEST_P(Models, OfMachineCodeAreAsExactAsEager) {
+  const Benchmark eager = make(GetParam(), at::kCPU), twin = make(GetParam(), at::kCPU);
+  Benchmark exact = make(GetParam(), at::kCPU);
+  exact.module->to(at::kDouble);
+  for (at::Tensor& input : exact.inputs) input = in_doubles(input);
+  // Of other dtypes other elements are dropped.
+  for (const auto& module : {eager.module, twin.module, exact.module})
+    module->train(GetParam() != "char_gpt");
+  Compiled compiled = compile([&](const Tensors& in) { return Tensors{twin.loss(in)}; },
+                              {.backend = "fuse", .name = twin.name, .watch = {twin.module}});
+  const Tensors want = step_of(exact, [&] { return exact.loss(exact.inputs); }),
+                own = step_of(eager, [&] { return eager.loss(eager.inputs); }),
+                got = step_of(twin, [&] { return compiled(twin.inputs)[0]; });
+  for (size_t k = 0; k < want.size(); ++k) {
+    ASSERT_EQ(own[k].defined(), got[k].defined());
+    if (own[k].defined()) {
+      EXPECT_TRUE(fuzz::is_as_exact(want[k].detach(), own[k].detach(), got[k].detach()))
+          << (k == 0 ? "loss" : "gradient " + std::to_string(k - 1));
+    }
+  }
+  EXPECT_TRUE(compiled.explain(twin.inputs).eager_reason.empty()) << "the model was not compiled at all";
 }
 
 // Some CUDA kernels add in an order of their own (cuDNN's weight gradients, attention's backward): two eager
