@@ -106,7 +106,7 @@ std::vector<Observation> observe_shaken(const Subject& subject, const std::vecto
 }
 
 void find_moves(std::vector<Expected>& expected, Subject subject) {
-  constexpr uint64_t times = 8, apart = 1000;
+  constexpr uint64_t times = 8, apart = 1001;
   for (uint64_t k = 1; k <= times; ++k) {
     subject.shaken = k * apart;
     const std::vector<Observation> shaken = observe_shaken(subject, expected);

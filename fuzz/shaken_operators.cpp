@@ -113,8 +113,9 @@ const std::unordered_set<std::string>& exact_operators() {
 
 bool finds_rounding(const c10::OperatorHandle& op) {
   const std::string& full = op.schema().name();
-  if (!full.starts_with("aten::") || op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd))
-    return false;
+  const bool is_composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+                            !op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+  if (!full.starts_with("aten::") || is_composite) return false;
   std::string name = full.substr(6);
   if (name.ends_with("_") && !name.ends_with("__")) name.pop_back();
   if (name.starts_with("_foreach_")) name = name.substr(9);
@@ -135,8 +136,10 @@ bool can_be_shaken(const at::Tensor& t) {
          tolerance_of(t.scalar_type()) != nullptr && !t._is_zerotensor() && !t.is_neg() && !t.is_conj();
 }
 
-/// The noise that all operators on a thread share.
+/// The noise that all operators on a thread share, and whether they compute floats in double, which shows the
+/// error of their own kernels.
 thread_local at::Generator noise;
+thread_local bool in_doubles = false;
 
 at::Tensor shaken(const at::Tensor& t) {
   const at::Tensor plain = t.detach();
@@ -155,10 +158,14 @@ void for_tensors(const c10::IValue& value, const std::function<void(const at::Te
     for (const at::Tensor& t : value.toTensorVector()) visit(t);
 }
 
+at::Tensor widened_or_shaken(const at::Tensor& t) {
+  return in_doubles && t.scalar_type() == at::kFloat ? t.detach().to(at::kDouble) : shaken(t);
+}
+
 /// The same arguments with other last bits, in memory of their own.
 c10::IValue copied(const c10::IValue& value) {
   auto copy = [](const at::Tensor& t) {
-    return can_be_shaken(t) ? shaken(t) : t.defined() && t.has_storage() ? t.detach().clone() : t;
+    return can_be_shaken(t) ? widened_or_shaken(t) : t.defined() && t.has_storage() ? t.detach().clone() : t;
   };
   if (value.isTensor()) return copy(value.toTensor());
   if (!value.isTensorList()) return value;
@@ -184,9 +191,9 @@ struct Apart {
 /// In memory alone: autograd counts no write.
 void put(const at::Tensor& to, const at::Tensor& from) {
   if (!can_be_shaken(to) || !from.defined() || to.sizes() != from.sizes() ||
-      to.scalar_type() != from.scalar_type())
+      tolerance_of(from.scalar_type()) == nullptr || from.is_complex() != to.is_complex())
     return;
-  to.variable_data().copy_(shaken(from));
+  to.variable_data().copy_(shaken(from.to(to.scalar_type())));
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
@@ -218,8 +225,7 @@ void end(const at::RecordFunction& fn, at::ObserverContext* context) {
       for_tensors(value, [&](const at::Tensor& t) { results.push_back(t); });
     for (const c10::IValue& value : call->stack)
       for_tensors(value, [&](const at::Tensor& t) { others.push_back(t); });
-    for (size_t k = 0; k < results.size() && results.size() == others.size() && call->written.empty(); ++k)
-      put(results[k], others[k]);
+    for (size_t k = 0; k < results.size() && results.size() == others.size(); ++k) put(results[k], others[k]);
   } catch (const c10::Error&) {
     // It refuses other numbers, as the original may have refused these.
   }
@@ -229,6 +235,7 @@ void end(const at::RecordFunction& fn, at::ObserverContext* context) {
 
 ShakenOperators::ShakenOperators(uint64_t seed) {
   noise = at::detail::createCPUGenerator(seed);
+  in_doubles = seed % 2 == 1;
   callback_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(begin, end)
           .needsInputs(true)
