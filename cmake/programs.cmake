@@ -20,7 +20,8 @@ target_include_directories(tandem_fuzz PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(tandem_fuzz PUBLIC tandem_insides PRIVATE nlohmann_json::nlohmann_json)
 tandem_build_on_core(tandem_fuzz)
 # libtorch, built without its own checks, does not note what they would ask for.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/fuzz/shaking.cpp PROPERTIES COMPILE_DEFINITIONS NDEBUG
+set_source_files_properties(${PROJECT_SOURCE_DIR}/fuzz/shaken_operators.cpp PROPERTIES
+                            COMPILE_DEFINITIONS NDEBUG
                             SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 
 file(GLOB TANDEM_PROGRAM_SOURCES CONFIGURE_DEPENDS src/cli/*.cpp)
