@@ -7,6 +7,7 @@
 #include "aot/functionalize.h"
 #include "aot/sole_view.h"
 #include "base/counters.h"
+#include "graph/geometry.h"
 #include "graph/vocabulary.h"
 #include "trace/custom_edges.h"
 
@@ -76,7 +77,9 @@ struct Differentiation {
   Differentiation(Tracer& tracer, const Order& order, const BackwardVariant& variant, Phase phase) {
     for (size_t i = 0; i < order.sources.size(); ++i) {
       if (!variant.tangents[i]) continue;
-      arrived.push_back(tracer.add_tangent(*variant.tangents[i]));
+      const Tangent& tangent = *variant.tangents[i];
+      arrived.push_back(tracer.add_tangent(tangent));
+      if (tangent.zero) tracer.as_zero(arrived.back());
       const SoleView* view =
           i < order.sole_views.size() && order.sole_views[i] ? &*order.sole_views[i] : nullptr;
       sources.push_back(view ? view->view : order.sources[i]);
@@ -107,7 +110,30 @@ Tensors gradients_that_exist(Tracer& tracer, const Differentiation& all) {
   return found;
 }
 
-FunctionalGraph functionalize_behind(const Traced& traced, const Plan& plan, const Tensors& gradients) {
+/// Zeros without memory, laid out like what they stand for.
+Value append_zeros(Graph& graph, const TensorMeta& like, Phase phase) {
+  Builder build(graph, phase);
+  const Value zeros = build.call("aten::_efficientzerotensor",
+                                 {c10::IValue(c10::IntArrayRef(like.sizes)), c10::IValue(like.dtype),
+                                  c10::IValue(), c10::IValue(like.device)});
+  if (same_strides(like.sizes, graph.meta(zeros).strides, like.strides)) return zeros;
+  return build.call("aten::as_strided", {zeros, c10::IValue(c10::IntArrayRef(like.sizes)),
+                                         c10::IValue(c10::IntArrayRef(like.strides))});
+}
+
+/// Gradients of zeros without memory leave as these, for whoever computes with them treats them so; the first
+/// of them belong to the forward.
+void leave_as_zeros(Graph& graph, size_t first, const Tensors& gradients, size_t in_forward) {
+  std::vector<Value> outputs = graph.outputs();
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (gradients[i].defined() && as_fake(gradients[i])->zero)
+      outputs[first + i] = append_zeros(graph, TensorMeta(graph.meta(outputs[first + i])),
+                                        i < in_forward ? Phase::Forward : Phase::Backward);
+  graph.set_outputs(std::move(outputs));
+}
+
+FunctionalGraph functionalize_behind(const Traced& traced, const Plan& plan, const Tensors& gradients,
+                                     size_t in_forward) {
   const Tracer& tracer = *traced.tracer;
   auto made = functionalize({tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned),
                              plan.kept_writes, values_of(tracer, gradients)});
@@ -115,6 +141,7 @@ FunctionalGraph functionalize_behind(const Traced& traced, const Plan& plan, con
   static const c10::OperatorHandle zeros = find_op("aten::zeros");
   for (Node& node : made.graph.nodes())
     if (node.op.operator_name().name == "aten::_efficientzerotensor") node.op = zeros;
+  if (tracer.met_zeros()) leave_as_zeros(made.graph, plan.returned.size(), gradients, in_forward);
   return made;
 }
 
@@ -131,7 +158,8 @@ Order first_order(const Traced& traced, const Plan& plan) {
 
 BackwardVariant expected_variant(const Order& order) {
   BackwardVariant variant;
-  for (const at::Tensor& source : order.sources) variant.tangents.push_back(expected_tangent(source));
+  for (const at::Tensor& source : order.sources)
+    variant.tangents.push_back(Tangent{expected_tangent(source)});
   variant.wanted.assign(order.leaves.size(), true);
   return variant;
 }
@@ -163,7 +191,7 @@ std::optional<JointGraph> make_joint_graph(Traced& traced, const Plan& plan, con
   JointGraph result;
   result.record_seconds = recording.count();
   result.nodes_recorded = tracer.graph().nodes().size();
-  FunctionalGraph functional = functionalize_behind(traced, plan, gradients);
+  FunctionalGraph functional = functionalize_behind(traced, plan, gradients, 0);
   result.reads_offsets = functional.reads_offsets;
   result.eager_saved_bytes =
       bytes_read_by_backward(tracer.graph(), traced.forward_nodes, values_of(tracer, plan.returned));
@@ -218,8 +246,8 @@ std::optional<NextOrder> make_next_order(Traced& traced, const Plan& plan, const
   }
   tracer.settle_captures();
   if (tracer.inputs().size() > inputs) return std::nullopt;
-  next.joint = {functionalize_behind(traced, plan, gradients).graph, inputs + order.tangents.size(),
-                plan.returned.size()};
+  next.joint = {functionalize_behind(traced, plan, gradients, next.gradients).graph,
+                inputs + order.tangents.size(), plan.returned.size()};
   return next;
 }
 

@@ -7,11 +7,17 @@
 
 namespace tandem {
 
+/// One that requires grad is one that the gradients are to be differentiated by in turn.
+struct Tangent : TensorMeta {
+  bool zero = false;  ///< libtorch's zeros without memory, which derivatives treat otherwise than numbers
+  friend bool operator==(const Tangent&, const Tangent&) = default;
+};
+
 /// Which tangents arrive, in which layout, and which inputs want a gradient: another combination is another
-/// backward. A tangent that requires grad is one that the gradients are to be differentiated by in turn.
+/// backward.
 struct BackwardVariant {
-  std::vector<std::optional<TensorMeta>> tangents;  ///< one per tangent source; nothing: none arrives
-  std::vector<bool> wanted;                         ///< one per gradient input
+  std::vector<std::optional<Tangent>> tangents;  ///< one per tangent source; nothing: none arrives
+  std::vector<bool> wanted;                      ///< one per gradient input
   friend bool operator==(const BackwardVariant&, const BackwardVariant&) = default;
 };
 

@@ -173,7 +173,10 @@ class EntryReader {
   BackwardVariant variant() {
     BackwardVariant variant;
     reader_.list(1, [&] {
-      variant.tangents.push_back(reader_.flag() ? std::optional(read_meta(reader_)) : std::nullopt);
+      std::optional<Tangent>& tangent = variant.tangents.emplace_back();
+      if (!reader_.flag()) return;
+      tangent = Tangent{read_meta(reader_)};
+      tangent->zero = reader_.flag();
     });
     reader_.list(1, [&] { variant.wanted.push_back(reader_.flag()); });
     return variant;

@@ -91,9 +91,11 @@ class EntryWriter {
   }
 
   void variant(const BackwardVariant& variant) {
-    writer_.list(variant.tangents, [&](const std::optional<TensorMeta>& tangent) {
+    writer_.list(variant.tangents, [&](const std::optional<Tangent>& tangent) {
       writer_.byte(tangent.has_value());
-      if (tangent) write_meta(writer_, *tangent);
+      if (!tangent) return;
+      write_meta(writer_, *tangent);
+      writer_.byte(tangent->zero);
     });
     writer_.list(variant.wanted, [&](bool wanted) { writer_.byte(wanted); });
   }

@@ -16,7 +16,7 @@ bool some_gradient_exists(Compilation& compilation, const Order& order) {
   const BackwardVariant all = expected_variant(order);
   for (size_t s = 0; s < order.sources.size(); ++s)
     for (size_t l = 0; l < order.leaves.size(); ++l) {
-      BackwardVariant one{std::vector<std::optional<TensorMeta>>(order.sources.size()),
+      BackwardVariant one{std::vector<std::optional<Tangent>>(order.sources.size()),
                           std::vector<bool>(order.leaves.size())};
       one.tangents[s] = all.tangents[s];
       one.wanted[l] = true;

@@ -26,15 +26,24 @@ at::Tensor plain(at::Tensor gradient) {
 }
 
 /// Whether a tangent requires grad counts only where the gradients are differentiated in turn.
-std::optional<TensorMeta> tangent_meta(const at::Tensor& gradient) {
+std::optional<Tangent> described(const at::Tensor& gradient) {
   if (!gradient.defined()) return std::nullopt;
-  TensorMeta meta;
-  meta.dtype = gradient.scalar_type();
-  meta.device = gradient.device();
-  meta.sizes.assign(gradient.sizes().begin(), gradient.sizes().end());
-  meta.strides.assign(gradient.strides().begin(), gradient.strides().end());
-  meta.requires_grad = gradient.requires_grad() && c10::GradMode::is_enabled();
-  return meta;
+  Tangent tangent;
+  tangent.dtype = gradient.scalar_type();
+  tangent.device = gradient.device();
+  tangent.sizes.assign(gradient.sizes().begin(), gradient.sizes().end());
+  tangent.strides.assign(gradient.strides().begin(), gradient.strides().end());
+  tangent.requires_grad = gradient.requires_grad() && c10::GradMode::is_enabled();
+  tangent.zero = gradient._is_zerotensor();
+  return tangent;
+}
+
+/// Code reads memory, also where it is known to be zeros.
+at::Tensor with_memory(at::Tensor gradient) {
+  if (!gradient._is_zerotensor()) return gradient;
+  const int64_t bytes = described(gradient)->storage_bytes();
+  return at::zeros({bytes / int64_t(gradient.element_size())}, gradient.options())
+      .as_strided(gradient.sizes(), gradient.strides());
 }
 
 Tensors run_without_autocast(Executable& code, Tensors&& inputs, size_t expected) {
@@ -150,7 +159,7 @@ variable_list CompiledNode::run(variable_list&& gradients, bool is_last) {
   Tensors inputs = unpack(code.saved, gradients.size());
   if (is_last) give_up(asked, code.saved, &code.given_up);
   for (at::Tensor& gradient : gradients)
-    if (gradient.defined()) inputs.push_back(std::move(gradient));
+    if (gradient.defined()) inputs.push_back(with_memory(std::move(gradient)));
   const NanReport report(inputs);
   const Graph& graph = code.graph_in(derivative_.record().halves);
   variable_list found = pick(run_without_autocast(*code.code, std::move(inputs), graph.outputs().size()),
@@ -170,7 +179,7 @@ variable_list CompiledNode::run_differentiably(variable_list&& gradients, bool i
   torch::autograd::edge_list edges = edges_above();
   for (const at::Tensor& gradient : gradients) {
     if (!gradient.defined()) continue;
-    inputs.push_back(gradient);
+    inputs.push_back(with_memory(gradient));
     if (gradient.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(gradient));
   }
   torch::autograd::edge_list used = edges;
@@ -198,7 +207,7 @@ BackwardVariant CompiledNode::variant(const variable_list& gradients) const {
   variant.tangents.resize(all.tangents.size());
   variant.wanted.resize(all.wanted.size());
   for (size_t i = 0; i < gradients.size(); ++i)
-    variant.tangents[part().first_source + i] = tangent_meta(gradients[i]);
+    variant.tangents[part().first_source + i] = described(gradients[i]);
   for (size_t i = 0; i < num_outputs(); ++i)
     variant.wanted[part().first_leaf + i] = !next_edge(i).is_valid() || task_should_compute_output(i);
   return variant;

@@ -1,4 +1,5 @@
 // One operator call, from the dispatcher to a node of the graph.
+#include <ATen/SequenceNumber.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 
@@ -7,6 +8,7 @@
 #include "trace/location.h"
 #include "trace/recorded_call.h"
 #include "trace/refuse.h"
+#include "trace/saved_hooks.h"
 #include "trace/way.h"
 #include "trace/zeros.h"
 
@@ -88,6 +90,23 @@ void RecordedCall::append_node() {
   for (const at::Tensor& tensor : written_) made_.push_back(fake_of(tensor));
   tracer_.note_autograd(grads_, made_);
   tracer_.graph_.add_node(std::move(node_));
+}
+
+void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
+  if (differentiating_) return;
+  note_known();
+  for (const at::Tensor& tensor : made) just_made_.emplace_back(FakePtr::reclaim_copy(as_fake(tensor)));
+  autograd_clock_.push_back(at::sequence_number::peek());
+  modes_.push_back({c10::GradMode::is_enabled(), grads});
+  met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || saved_hooks_are_set();
+  met_unknown_hooks_ = met_unknown_hooks_ || python_saved_hooks_are_set();
+}
+
+void Tracer::note_known() {
+  for (const auto& weak : just_made_)
+    if (const FakePtr fake = weak.lock(); fake && fake->requires_grad())
+      known_.push_back({modes_.size() - 1, fake->value});
+  just_made_.clear();
 }
 
 void Tracer::adopt_written_memory(FakeImpl& fake) {

@@ -107,7 +107,7 @@ at::Tensor RecordedCall::wrap_result(const at::Tensor& meta, c10::Device device,
   if (!meta.defined()) return meta;
   // Only the fake says so: shapes are asked of plain metas.
   if (meta._is_zerotensor())
-    return as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
+    return tracer_.as_zero(wrap_result(make_meta(meta.sizes(), meta.scalar_type()), device, operand));
   for (const at::Tensor& tensor : written_)
     if (as_fake(fake_of(tensor))->meta.is_same(meta)) return tensor;
   // A result that is its own argument would share what autograd attaches to a tensor.
@@ -118,12 +118,7 @@ at::Tensor RecordedCall::wrap_result(const at::Tensor& meta, c10::Device device,
   operand = as_fake(fake)->value;
   made_.push_back(fake);
   if (schema_.name() == "aten::empty" && device.is_cpu()) lend_memory(*as_fake(fake));
-  return lies_on(zero_storages_, meta) ? as_zero(std::move(fake)) : fake;
-}
-
-at::Tensor RecordedCall::as_zero(at::Tensor fake) {
-  as_fake(fake)->zero = tracer_.met_zeros_ = true;
-  return fake;
+  return lies_on(zero_storages_, meta) ? tracer_.as_zero(std::move(fake)) : fake;
 }
 
 bool RecordedCall::lies_on(const Storages& storages, const at::Tensor& meta) const {

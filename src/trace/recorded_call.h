@@ -53,7 +53,6 @@ class RecordedCall {
 
   void push_results(const Devices& devices);
   at::Tensor wrap_result(const at::Tensor& meta, c10::Device device, Operand& operand);
-  at::Tensor as_zero(at::Tensor fake);
   bool lies_on(const Storages& storages, const at::Tensor& meta) const;
   bool is_argument(const at::Tensor& meta) const;
   void lend_memory(FakeImpl& fake);

@@ -1,6 +1,5 @@
 #include "trace/tracer.h"
 
-#include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/InferenceMode.h>
@@ -13,11 +12,11 @@
 #include "base/autograd.h"
 #include "base/host.h"
 #include "shapes/shapes.h"
+#include "trace/engine_sums.h"
 #include "trace/failure.h"
 #include "trace/other_threads.h"
 #include "trace/refuse.h"
 #include "trace/saved_aliases.h"
-#include "trace/saved_hooks.h"
 #include "trace/seed_watch.h"
 
 namespace tandem {
@@ -47,6 +46,7 @@ class Recording {
  private:
   Tracer& tracer_;
   AroundTrace around_;
+  NotedFormulas formulas_;
   c10::impl::IncludeDispatchKeyGuard include_;
   Tracer* previous_;
   bool multithreading_ = c10::AutogradState::get_tls_state().get_multithreading_enabled();
@@ -197,23 +197,6 @@ at::Tensor Tracer::record_tangent(Phase phase, const std::function<at::Tensor()>
 at::Tensor Tracer::add_end(const TensorMeta& like) {
   const Flag differentiating(differentiating_);
   return wrap(make_meta(like), like.device);
-}
-
-void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
-  if (differentiating_) return;
-  note_known();
-  for (const at::Tensor& tensor : made) just_made_.emplace_back(FakePtr::reclaim_copy(as_fake(tensor)));
-  autograd_clock_.push_back(at::sequence_number::peek());
-  modes_.push_back({c10::GradMode::is_enabled(), grads});
-  met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || saved_hooks_are_set();
-  met_unknown_hooks_ = met_unknown_hooks_ || python_saved_hooks_are_set();
-}
-
-void Tracer::note_known() {
-  for (const auto& weak : just_made_)
-    if (const FakePtr fake = weak.lock(); fake && fake->requires_grad())
-      known_.push_back({modes_.size() - 1, fake->value});
-  just_made_.clear();
 }
 
 size_t Tracer::recorded_before(uint64_t sequence_number) const {

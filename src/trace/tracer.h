@@ -87,6 +87,9 @@ class Tracer {
   /// so.
   at::Tensor add_tangent(const TensorMeta& meta);
 
+  /// The fake, which from now on stands for autograd's zeros without memory.
+  at::Tensor as_zero(at::Tensor fake);
+
   /// A fake of this geometry where a history is cut: no operator makes it, and none reads it.
   at::Tensor add_end(const TensorMeta& meta);
 

@@ -1,7 +1,8 @@
 #include "trace/zeros.h"
 
 #include "ops/facts.h"
-#include "trace/fake.h"
+#include "trace/engine_sums.h"
+#include "trace/tracer.h"
 
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
@@ -76,6 +77,11 @@ at::Tensor difference(Arguments given) {
 
 using Answer = at::Tensor (*)(Arguments);
 
+/// In place zeros without memory are added like others: -0 becomes 0.
+bool is_sum_in_place(const c10::OperatorHandle& op, Arguments given) {
+  return full_name(op) == "aten::add.Tensor" && engine_adds_into(given[0].toTensor());
+}
+
 Answer find_answer(const c10::OperatorHandle& op) {
   static const std::map<std::string, Answer> answers = {
       {"aten::mul.Tensor", product},   {"aten::mul.Scalar", multiple}, {"aten::dot", inner_product},
@@ -87,6 +93,11 @@ Answer find_answer(const c10::OperatorHandle& op) {
 
 }  // namespace
 
+at::Tensor Tracer::as_zero(at::Tensor fake) {
+  as_fake(fake)->zero = met_zeros_ = true;
+  return fake;
+}
+
 bool answer_for_zeros(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
   const size_t count = op.schema().arguments().size();
   const Arguments given(stack.data() + stack.size() - count, count);
@@ -97,7 +108,7 @@ bool answer_for_zeros(const c10::OperatorHandle& op, torch::jit::Stack& stack) {
                   "ZeroTensors are immutable. Please use the materialized zero tensor obtained using "
                   ".clone() if you want a mutable tensor.");
   const Answer answer = find_answer(op);
-  if (!answer) return false;
+  if (!answer || is_sum_in_place(op, given)) return false;
   at::Tensor result = answer(given);
   torch::jit::drop(stack, count);
   stack.emplace_back(std::move(result));

@@ -103,7 +103,7 @@ inline cache::StoredOrder sample_order() {
   order.marked = {1};
   order.artifact = std::string(63, '0') + "f";
   order.returned = 1;
-  order.expected = {{joint.graph.meta(joint.graph.inputs()[2])}, {true, true}};
+  order.expected = {{Tangent{joint.graph.meta(joint.graph.inputs()[2])}}, {true, true}};
   order.backwards.push_back(sample_backward(order));
 
   cache::StoredBackward other = order.backwards[0];
@@ -119,7 +119,8 @@ inline cache::StoredOrder sample_order() {
   second.halves.forward = order.halves.backward;
   second.artifact = std::string(64, 'c');
   second.returned = 2;
-  second.expected = {{std::nullopt, joint.graph.meta(joint.graph.inputs()[1])}, {true, false, true}};
+  second.expected = {{std::nullopt, Tangent{joint.graph.meta(joint.graph.inputs()[1]), /*zero=*/true}},
+                     {true, false, true}};
   second.has_expected = false;
   second.variant = order.expected;
   second.variant.tangents[0]->requires_grad = true;
