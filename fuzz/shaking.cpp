@@ -17,6 +17,9 @@ namespace {
 
 constexpr double last_bit = std::numeric_limits<double>::epsilon();
 
+/// A custom function may give its integers a gradient too, which is as integral as they are.
+bool is_rounded(const at::Tensor& gradient) { return gradient.defined() && gradient.is_floating_point(); }
+
 }  // namespace
 
 struct Shake : torch::autograd::FunctionPostHook {
@@ -26,7 +29,7 @@ struct Shake : torch::autograd::FunctionPostHook {
   variable_list operator()(const variable_list& passed_on, const variable_list& arrived) override {
     variable_list shaken = shaking->in_parts(node, arrived, passed_on);
     for (at::Tensor& gradient : shaken) {
-      if (!gradient.defined()) continue;
+      if (!is_rounded(gradient)) continue;
       const at::Tensor bits = at::empty(gradient.sizes(), gradient.options());
       gradient = gradient * (1 + bits.uniform_(-1, 1, shaking->numbers_) * last_bit);
     }
@@ -56,7 +59,7 @@ variable_list Shaking::in_parts(torch::autograd::Node& node, const variable_list
   variable_list first(arrived.size()), second(arrived.size());
   bool is_sum = false;
   for (size_t i = 0; i < arrived.size(); ++i) {
-    const at::Tensor part = arrived[i].defined() ? part_of(arrived[i], {&node, uint32_t(i)}) : at::Tensor();
+    const at::Tensor part = is_rounded(arrived[i]) ? part_of(arrived[i], {&node, uint32_t(i)}) : at::Tensor();
     is_sum = is_sum || part.defined();
     first[i] = part.defined() || !arrived[i].defined() ? part : at::zeros_like(arrived[i]);
     if (arrived[i].defined()) second[i] = part.defined() ? arrived[i] - part : arrived[i];
