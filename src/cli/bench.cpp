@@ -181,6 +181,8 @@ void add_bench(CLI::App& app) {
                     "Time of partitioner min_cut on networks of up to 100,000 nodes instead");
   command->add_flag("--second-size", options->second_size,
                     "Compiling gpt for four batch sizes, one behind the other, instead");
+  command->add_flag("--by-hand", options->by_hand,
+                    "Model chain against AVX2 intrinsics with SLEEF's functions, written by hand, instead");
   command->add_flag("--promise", options->promise,
                     "Loops whose sizes keep changing, and watched calls, over eager instead");
   command->add_flag("--budget", options->budget,
@@ -204,6 +206,8 @@ void add_bench(CLI::App& app) {
       print_scale(chosen);
     else if (chosen.second_size)
       print_second_size(chosen);
+    else if (chosen.by_hand)
+      print_by_hand(chosen);
     else if (chosen.promise)
       print_promise(chosen);
     else if (chosen.budget)

@@ -28,7 +28,7 @@ struct BenchOptions {
   bool peers = false, json = false;
   /// something else than the models is measured
   bool overhead = false, linear = false, promise = false, warm_start = false, first_step = false,
-       budget = false, scale = false, second_size = false;
+       budget = false, scale = false, second_size = false, by_hand = false;
   bool wide = false;  ///< of a first step: not the model, but wide_gpt
 };
 
@@ -57,6 +57,8 @@ void print_linear(const BenchOptions& options);
 
 /// What another batch size of gpt takes, when the first was compiled.
 void print_second_size(const BenchOptions& options);
+/// Steps of chain against the same step written by hand, in turn.
+void print_by_hand(const BenchOptions& options);
 /// Time that min_cut takes for ever deeper networks, at budgets and for backends that fuse or do not.
 void print_scale(const BenchOptions& options);
 
