@@ -114,9 +114,11 @@ class FusedExecutable final : public Executable {
     for (const loops::Fused& group : fused_.groups)
       first_launch.push_back(first_launch.back() + group.launches.size());
     auto own = [&](const CallSite& site) -> std::unique_ptr<Call> {
+      auto number = [&] { return size_t(std::get<c10::IValue>(site.arguments[1]).toInt()); };
+      if (site.op == side_by_side_operator())
+        return make_side_by_side_call(site, fused_.side_by_side[number()]);
       if (site.op != fused_operator()) return nullptr;
-      const auto group = size_t(std::get<c10::IValue>(site.arguments[1]).toInt());
-      return make_fused_call(site, site_of(fused_.groups[group], first_launch[group]));
+      return make_fused_call(site, site_of(fused_.groups[number()], first_launch[number()]));
     };
     const Graph& graph = fused_.graph;
     return copies_back(graph) ? Interpreter(write_inputs_directly(graph), Lifetime::LastUse, own)

@@ -120,7 +120,9 @@ std::optional<FusedGraph> with_groups(const Graph& graph, std::vector<loops::Gro
 
 }  // namespace
 
-FusedGraph fuse(const Graph& graph, int64_t threads, const std::vector<loops::Members>* known) {
+namespace {
+
+FusedGraph grouped(const Graph& graph, int64_t threads, const std::vector<loops::Members>* known) {
   if (known)
     if (auto groups = loops::groups_of(graph, threads, *known))
       if (auto fused = with_groups(graph, std::move(*groups))) return std::move(*fused);
@@ -128,6 +130,14 @@ FusedGraph fuse(const Graph& graph, int64_t threads, const std::vector<loops::Me
   if (!fused)
     throw Error("groups of nodes wait for each other; please report the graph:\n" + graph.to_string());
   return std::move(*fused);
+}
+
+}  // namespace
+
+FusedGraph fuse(const Graph& graph, int64_t threads, const std::vector<loops::Members>* known) {
+  FusedGraph fused = grouped(graph, threads, known);
+  fused.graph = put_side_by_side(fused.graph, threads, fused.side_by_side);
+  return fused;
 }
 
 namespace {
@@ -158,6 +168,10 @@ std::string to_string(const FusedGraph& fused) {
       out << "\ngroup " << g << ": ";
       print_launch(out, launch);
     }
+  for (size_t s = 0; s < fused.side_by_side.size(); ++s) {
+    out << "\nside by side " << s << ":\n";
+    for (const Graph& product : fused.side_by_side[s]) out << product.to_string();
+  }
   return out.str();
 }
 

@@ -1,0 +1,167 @@
+#include "backends/side_by_side.h"
+
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+
+#include "graph/uses.h"
+#include "loops/dependences.h"
+#include "ops/facts.h"
+#include "partition/cost_model.h"
+
+namespace tandem {
+
+// Only a graph that `fuse` made calls it, and its interpreter has a call of its own for it.
+TORCH_LIBRARY_FRAGMENT(tandem, library) {
+  library.def("side_by_side(Tensor[] tensors, int number) -> Tensor[]");
+}
+
+const c10::OperatorHandle& side_by_side_operator() {
+  static const c10::OperatorHandle op =
+      c10::Dispatcher::singleton().findSchemaOrThrow("tandem::side_by_side", "");
+  return op;
+}
+
+namespace {
+
+// In nanoseconds, on a machine of middling speed: what a product loses by its threads, and what threads take
+// to begin and end once.
+constexpr double flops_of_thread = 64, of_sharing = 8000, of_beginning = 3000;
+
+/// Whose kernels are a call of a library, on one thread where they are called from one of several.
+bool is_product(const Graph& graph, const Node& node) {
+  static constexpr std::array<std::string_view, 4> names = {"aten::mm", "aten::addmm", "aten::bmm",
+                                                            "aten::baddbmm"};
+  if (std::find(names.begin(), names.end(), full_name(node.op)) == names.end()) return false;
+  const auto* made = std::get_if<Value>(&node.results[0]);
+  if (!made || !*made) return false;
+  const TensorMeta& meta = graph.meta(*made);
+  return meta.device.is_cpu() && (meta.dtype == at::kFloat || meta.dtype == at::kDouble);
+}
+
+struct Product {
+  int32_t node;
+  double alone;  ///< nanoseconds on one thread
+};
+
+class Finder {
+ public:
+  Finder(const Graph& graph, int64_t threads, std::vector<SideBySide>& found)
+      : graph_(graph),
+        threads_(threads),
+        found_(found),
+        place_(graph.nodes().size()),
+        products_(graph.nodes().size()),
+        before_(graph.nodes().size()) {
+    const auto followers = loops::followers(graph, std::vector<bool>(graph.nodes().size()));
+    for (size_t n = 0; n < followers.size(); ++n) {
+      place_[n] = int32_t(n);
+      products_[n] = is_product(graph, graph.nodes()[n]);
+      for (int32_t follower : followers[n]) before_[size_t(follower)].push_back(int32_t(n));
+    }
+  }
+
+  Graph run() {
+    Graph result = graph_.without_nodes();
+    for (size_t n = 0; n < place_.size(); ++n) {
+      if (place_[n] != int32_t(n)) continue;  // moved up to another
+      const std::vector<Product> together = products_[n] ? with(int32_t(n)) : std::vector<Product>();
+      if (together.size() < 2) {
+        result.add_node(graph_.nodes()[n]);
+        continue;
+      }
+      for (const Product& product : together) place_[size_t(product.node)] = int32_t(n);
+      result.add_node(call_of(together));
+    }
+    return result;
+  }
+
+ private:
+  /// This product and those behind it, as many as run in the least time beside it.
+  std::vector<Product> with(int32_t first) const {
+    constexpr int32_t looked_at = 64;
+    std::vector<Product> candidates;
+    const auto end = std::min(int32_t(place_.size()), first + looked_at);
+    for (int32_t n = first + 1; n < end; ++n)
+      if (products_[size_t(n)] && place_[size_t(n)] == n && may_move(n, first))
+        candidates.push_back(product(n));
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Product& a, const Product& b) { return a.alone > b.alone; });
+    return most_saving(product(first), candidates);
+  }
+
+  /// One after the other takes the time of all and their sharing; side by side that of the longest.
+  std::vector<Product> most_saving(Product first, const std::vector<Product>& candidates) const {
+    constexpr double worth_it = 0.05;  // of the time
+    std::vector<Product> best, tried = {first};
+    double longest = first.alone, apart = shared(first), saved = 0;
+    for (const Product& candidate : candidates) {
+      if (int64_t(tried.size()) == threads_) break;
+      if (candidate.alone > 2 * first.alone) continue;
+      tried.push_back(candidate);
+      longest = std::max(longest, candidate.alone);
+      apart += shared(candidate);
+      const double saving = apart - longest - of_beginning;
+      if (saving <= saved || saving < worth_it * apart) continue;
+      saved = saving;
+      best = tried;
+    }
+    return best;
+  }
+
+  double shared(const Product& product) const { return product.alone / double(threads_) + of_sharing; }
+
+  Product product(int32_t node) const {
+    return {node, flops(graph_, graph_.nodes()[size_t(node)]) / flops_of_thread};
+  }
+
+  bool may_move(int32_t node, int32_t up_to) const {
+    const std::vector<int32_t>& before = before_[size_t(node)];
+    return std::all_of(before.begin(), before.end(),
+                       [&](int32_t other) { return place_[size_t(other)] < up_to; });
+  }
+
+  Node call_of(const std::vector<Product>& products) {
+    std::vector<Value> read, made;
+    SideBySide side_by_side;
+    for (const Product& product : products)
+      side_by_side.push_back(alone(graph_.nodes()[size_t(product.node)], read, made));
+    Node call{side_by_side_operator()};
+    call.arguments = {std::move(read), c10::IValue(int64_t(found_.size()))};
+    call.results = {std::move(made)};
+    found_.push_back(std::move(side_by_side));
+    return call;
+  }
+
+  /// A graph of this node; what it reads and makes is added to the lists.
+  Graph alone(Node node, std::vector<Value>& read, std::vector<Value>& made) const {
+    Graph result;
+    map_arguments(node, [&](Value v) {
+      read.push_back(v);
+      return result.add_input(graph_.meta(v));
+    });
+    const Value own = std::get<Value>(node.results[0]);
+    made.push_back(own);
+    const Value output = result.add_value(graph_.meta(own));
+    node.results[0] = output;
+    result.add_node(std::move(node));
+    result.set_outputs({output});
+    return result;
+  }
+
+  const Graph& graph_;
+  const int64_t threads_;
+  std::vector<SideBySide>& found_;
+  std::vector<int32_t> place_;  ///< of each node: its own, or that of the one it was moved up to
+  std::vector<bool> products_;
+  std::vector<std::vector<int32_t>> before_;  ///< what each node waits for
+};
+
+}  // namespace
+
+Graph put_side_by_side(const Graph& graph, int64_t threads, std::vector<SideBySide>& found) {
+  return threads < 2 ? graph : Finder(graph, threads, found).run();
+}
+
+}  // namespace tandem
