@@ -87,6 +87,15 @@ bool Planner::writes_part_of_view_with_gaps(const TracedInput& input) {
   });
 }
 
+/// A dense tensor is what it is a view of, and autograd lets it be written.
+static bool is_plain_view(const at::Tensor& real) {
+  if (!real.is_view() || real.is_conj() || real.is_neg()) return false;
+  const at::Tensor base(real._base());
+  return base.dtype() == real.dtype() && base.is_non_overlapping_and_dense() && !base.is_conj() &&
+         torch::autograd::impl::get_view_autograd_meta(real)->get_creation_meta() ==
+             torch::autograd::CreationMeta::DEFAULT;
+}
+
 bool Planner::shares_memory(const TracedInput& input) const {
   const int32_t storage = trace_.meta(input.value).storage;
   if (std::any_of(traced_.members.begin(), traced_.members.end(),
@@ -115,6 +124,25 @@ bool Planner::has_frail_views(int32_t storage) const {
   return false;
 }
 
+bool Planner::is_read_between_writes(size_t index) const {
+  const at::Tensor& real = tracer_.inputs()[index].real;
+  if (!traced_.members.empty() || !plan_.roles.inputs[index].write_recorded || !is_plain_view(real))
+    return false;
+  const int32_t storage = trace_.meta(plan_.roles.inputs[index].value).storage;
+  bool is_written = false, is_read = false;
+  for (size_t n = 0; n < traced_.forward_nodes; ++n) {
+    const Node& node = trace_.nodes()[n];
+    const bool writes = std::any_of(node.writes.begin(), node.writes.end(), [&](const auto& write) {
+      return trace_.meta(write.first).storage == storage;
+    });
+    if (writes && is_read) return true;
+    is_written = is_written || writes;
+    if (is_written && !writes)
+      for_each_argument(node, [&](Value v) { is_read = is_read || trace_.meta(v).storage == storage; });
+  }
+  return false;
+}
+
 void Planner::find_overlapping_writes() {
   std::map<int32_t, std::vector<size_t>> inputs_on;
   for (size_t i = 0; i < plan_.roles.inputs.size(); ++i)
@@ -123,14 +151,15 @@ void Planner::find_overlapping_writes() {
   std::string names;
   for (const auto& [storage, inputs] : inputs_on) {
     on_inputs_.insert(storage);
-    if (inputs.size() < 2) continue;
-    if (reshaped_.count(storage) && has_frail_views(storage))
+    if (inputs.size() < 2 && !is_read_between_writes(inputs[0])) continue;
+    if (inputs.size() > 1 && reshaped_.count(storage) && has_frail_views(storage))
       throw RunEagerly(plan_.roles.inputs[inputs[0]].name + " and " + plan_.roles.inputs[inputs[1]].name +
                        " share memory, and one of them gets other sizes or strides");
     if (!written_.count(storage)) continue;
     overlapping.push_back(inputs);
     if (names.empty())
-      names = plan_.roles.inputs[inputs[0]].name + " and " + plan_.roles.inputs[inputs[1]].name;
+      names = plan_.roles.inputs[inputs.front()].name + " and " +
+              (inputs.size() > 1 ? plan_.roles.inputs[inputs.back()].name : "what it is a view of");
   }
   if (!overlapping.empty())
     throw OverlappingWrites(names + " share memory that the function writes", std::move(overlapping));

@@ -36,6 +36,9 @@ class Planner {
   /// Autograd refuses to differentiate views that came in lists, or were made under no_grad, once the version
   /// of their memory is another; tensors that are inputs each have a version of their own here.
   bool has_frail_views(int32_t storage) const;
+  /// Eager adds up the gradients of what read a view of a tensor apart from those of what was written behind;
+  /// of an input that is a view it does so if the graph takes what it is a view of.
+  bool is_read_between_writes(size_t index) const;
   void find_overlapping_writes();
 
   /// Its elements are the base's; sizes, strides and versions are its own.

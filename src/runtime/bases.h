@@ -1,5 +1,5 @@
-/// Inputs that overlap in memory which the function writes: the graph takes the one tensor that they are
-/// views of instead of them.
+/// Inputs that overlap in memory which the function writes, or one that is a view: the graph takes the one
+/// tensor that they are views of instead of them.
 #pragma once
 
 #include "aot/traced.h"

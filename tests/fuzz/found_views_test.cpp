@@ -201,5 +201,33 @@ TEST(FoundViews, TheBaseOfACapturedViewStartsToRequireGrad) {
   found::expect_alike({given, {}, asked_last, 55585, true});
 }
 
+/// An argument that is a view of all of something, and a leaf.
+fuzz::Subject view_and_leaf(at::IntArrayRef sizes, uint64_t data, std::function<Tensors(Tensors)> run) {
+  auto given = [sizes = sizes.vec()](uint64_t seed, const fuzz::Scene*) {
+    torch::manual_seed(seed);
+    const at::Tensor view = found::numbers(sizes).transpose(0, -1);
+    const at::Tensor leaf = found::numbers(sizes).requires_grad_();
+    return fuzz::Scene{{view, leaf}, {leaf}};
+  };
+  return {given, {0, 1}, std::move(run), data, /*higher_orders=*/true};
+}
+
+TEST(FoundViews, WhatReadAViewIsAddedUpApartFromWhatWroteItAfterwards) {
+  found::expect_alike(view_and_leaf({7}, 94252, [](Tensors v) {
+    v[0].add_(v[1]);
+    const at::Tensor read = at::add(v[0], v[0], 3);
+    v[0].add_(read);
+    return Tensors{read};
+  }));
+}
+
+TEST(FoundViews, PartsOfAViewAreWrittenInTheLayoutOfWhatItIsAViewOf) {
+  found::expect_alike(view_and_leaf({2, 2}, 1018599, [](Tensors v) {
+    v[0].mul_(at::mean(v[1]));
+    v[0].slice(0, 1).mul_(2);
+    return Tensors{v[0].sin_()};
+  }));
+}
+
 }  // namespace
 }  // namespace tandem::found_views
