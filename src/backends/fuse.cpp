@@ -12,6 +12,8 @@
 #include "backends/fused_call.h"
 #include "backends/fused_graph.h"
 #include "backends/interpreter.h"
+#include "backends/kept_memory.h"
+#include "backends/products.h"
 #include "backends/registry.h"
 #include "base/log.h"
 #include "graph/wire.h"
@@ -99,6 +101,15 @@ std::optional<Machine> machine_from(ByteReader& reader, const std::vector<loops:
   return machine;
 }
 
+bool is_on_cpu(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    bool on_cpu = true;
+    for_each_result(node, [&](Value v) { on_cpu = on_cpu && graph.meta(v).device.is_cpu(); });
+    if (!on_cpu) return false;
+  }
+  return true;
+}
+
 class FusedExecutable final : public Executable {
  public:
   FusedExecutable(FusedGraph fused, Machine machine)
@@ -113,11 +124,12 @@ class FusedExecutable final : public Executable {
     std::vector<size_t> first_launch = {0};  // of each group
     for (const loops::Fused& group : fused_.groups)
       first_launch.push_back(first_launch.back() + group.launches.size());
+    const bool on_cpu = is_on_cpu(fused_.graph);
     auto own = [&](const CallSite& site) -> std::unique_ptr<Call> {
       auto number = [&] { return size_t(std::get<c10::IValue>(site.arguments[1]).toInt()); };
       if (site.op == side_by_side_operator())
         return make_side_by_side_call(site, fused_.side_by_side[number()]);
-      if (site.op != fused_operator()) return nullptr;
+      if (site.op != fused_operator()) return on_cpu ? make_product_call(site) : nullptr;
       return make_fused_call(site, site_of(fused_.groups[number()], first_launch[number()]));
     };
     const Graph& graph = fused_.graph;
@@ -215,6 +227,7 @@ class FuseBackend : public Backend {
   void reset() override {
     native::forget_code();
     known_.forget();
+    release_kept_memory();
   }
 
  protected:

@@ -1,9 +1,6 @@
 #include "backends/fused_call.h"
 
-#include <ATen/EmptyTensor.h>
-#include <ATen/ops/empty_strided.h>
-#include <ATen/ops/zeros.h>
-
+#include "backends/kept_memory.h"
 #include "graph/geometry.h"
 #include "loops/parallel.h"
 
@@ -11,7 +8,7 @@ namespace tandem {
 namespace {
 
 at::Tensor empty_like_meta(const TensorMeta& meta) {
-  return at::detail::empty_strided_cpu(meta.sizes, meta.strides, meta.dtype);
+  return make_from_kept(meta.sizes, meta.strides, meta.dtype);
 }
 
 bool lies_as(const at::Tensor& tensor, const TensorMeta& meta) {
@@ -51,7 +48,7 @@ class FusedCall final : public Call {
       written.push_back(static_cast<char*>(made.back().mutable_data_ptr()));
     }
     for (int64_t bytes : fused_.fused.scratch) {
-      scratch.push_back(at::detail::empty_cpu({bytes}, at::kByte));
+      scratch.push_back(make_from_kept({bytes}, {1}, at::kByte));
       own.push_back(static_cast<char*>(scratch.back().mutable_data_ptr()));
     }
     char* const* const memories[] = {read.data(), written.data(), own.data()};

@@ -3,11 +3,9 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <array>
 
-#include "graph/uses.h"
+#include "backends/products.h"
 #include "loops/dependences.h"
-#include "ops/facts.h"
 #include "partition/cost_model.h"
 
 namespace tandem {
@@ -28,17 +26,6 @@ namespace {
 // In nanoseconds, on a machine of middling speed: what a product loses by its threads, and what threads take
 // to begin and end once.
 constexpr double flops_of_thread = 64, of_sharing = 8000, of_beginning = 3000;
-
-/// Whose kernels are a call of a library, on one thread where they are called from one of several.
-bool is_product(const Graph& graph, const Node& node) {
-  static constexpr std::array<std::string_view, 4> names = {"aten::mm", "aten::addmm", "aten::bmm",
-                                                            "aten::baddbmm"};
-  if (std::find(names.begin(), names.end(), full_name(node.op)) == names.end()) return false;
-  const auto* made = std::get_if<Value>(&node.results[0]);
-  if (!made || !*made) return false;
-  const TensorMeta& meta = graph.meta(*made);
-  return meta.device.is_cpu() && (meta.dtype == at::kFloat || meta.dtype == at::kDouble);
-}
 
 struct Product {
   int32_t node;

@@ -1,4 +1,5 @@
 #include "backends/interpreter.h"
+#include "backends/products.h"
 #include "backends/side_by_side.h"
 #include "loops/parallel.h"
 
@@ -11,7 +12,7 @@ class SideBySideCall final : public Call {
       : inputs_(std::get<std::vector<TensorSlot>>(site.arguments[0])),
         results_(std::get<std::vector<int32_t>>(site.results[0])) {
     for (const Graph& product : products) {
-      products_.emplace_back(product);
+      products_.emplace_back(product, Lifetime::LastUse, make_product_call);
       reads_.push_back(product.inputs().size());
     }
   }

@@ -1,5 +1,6 @@
 #include "bench.h"
 
+#include "backends/kept_memory.h"
 #include "commands.h"
 #include "measure.h"
 #include "process.h"
@@ -56,6 +57,8 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
     contest_with_peers(contest, times, model, options, peers);
   else
     alternate(contest, options.seconds, times);
+  const size_t held = held_bytes();
+  release_kept_memory();  // of this model and backend alone was measured
   const ScratchFolder cache;
   const Json eager_first = first_step(options, model, {}, cache.path),
              cold = first_step(options, model, backend, cache.path),
@@ -81,7 +84,8 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
                {"eager_saved_bytes", explanation.eager_saved_bytes},
                {"predicted_peak_bytes", explanation.predicted_peak_bytes},
                {"peak_bytes", contest.compiled_peak_bytes()},
-               {"eager_peak_bytes", contest.eager_peak_bytes()}};
+               {"eager_peak_bytes", contest.eager_peak_bytes()},
+               {"held_bytes", held}};
   line.update(peers);
   return line;
 }
