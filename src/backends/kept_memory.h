@@ -1,5 +1,5 @@
 /// Memory of tensors that died, kept for the same step next time: the system gives fresh memory a page at a
-/// time, which takes as long as what small kernels compute.
+/// time, which takes as long as what small kernels compute. Regions are made of large pages.
 #pragma once
 
 #include <tandem/graph.h>
@@ -7,8 +7,8 @@
 namespace tandem {
 
 /// A tensor on the CPU that holds whatever its memory held before, which dead ones had where there is enough.
-/// What is kept and all that such tensors have are, together, at most a quarter more than what they had at
-/// once of late, but for regions that some of them still lie in.
+/// What is held is at most a quarter, or 4 MB, more than what such tensors had at once of late, but for
+/// regions that some of them still lie in.
 at::Tensor make_from_kept(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype);
 
 /// How many bytes are kept, whether tensors have them or not.
