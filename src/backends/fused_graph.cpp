@@ -136,7 +136,7 @@ FusedGraph grouped(const Graph& graph, int64_t threads, const std::vector<loops:
 
 FusedGraph fuse(const Graph& graph, int64_t threads, const std::vector<loops::Members>* known) {
   FusedGraph fused = grouped(graph, threads, known);
-  fused.graph = put_side_by_side(fused.graph, threads, fused.side_by_side);
+  fused.graph = put_side_by_side(std::move(fused.graph), threads, fused.side_by_side);
   return fused;
 }
 

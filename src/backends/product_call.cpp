@@ -9,6 +9,7 @@
 
 #include "backends/kept_memory.h"
 #include "backends/products.h"
+#include "ops/by_operator.h"
 #include "ops/facts.h"
 
 namespace tandem {
@@ -39,10 +40,16 @@ constexpr std::array<ProductRow, 4> products = {{
      }},
 }};
 
-const ProductRow* product_row(const c10::OperatorHandle& op) {
+const ProductRow* find_product(const c10::OperatorHandle& op) {
   const std::string name = full_name(op);
-  const auto row = std::find_if(products.begin(), products.end(), [&](const auto& r) { return r.name == name; });
+  const auto row =
+      std::find_if(products.begin(), products.end(), [&](const auto& r) { return r.name == name; });
   return row == products.end() ? nullptr : &*row;
+}
+
+const ProductRow* product_row(const c10::OperatorHandle& op) {
+  static ByOperator<const ProductRow*> known;
+  return known.of(op, find_product);
 }
 
 class ProductCall final : public Call {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/products.h"
-#include "loops/dependences.h"
+#include "graph/uses.h"
 #include "partition/cost_model.h"
 
 namespace tandem {
@@ -34,34 +34,33 @@ struct Product {
 
 class Finder {
  public:
-  Finder(const Graph& graph, int64_t threads, std::vector<SideBySide>& found)
-      : graph_(graph),
+  Finder(Graph graph, int64_t threads, std::vector<SideBySide>& found)
+      : graph_(std::move(graph)),
+        nodes_(std::exchange(graph_.nodes(), {})),
         threads_(threads),
         found_(found),
-        place_(graph.nodes().size()),
-        products_(graph.nodes().size()),
-        before_(graph.nodes().size()) {
-    const auto followers = loops::followers(graph, std::vector<bool>(graph.nodes().size()));
-    for (size_t n = 0; n < followers.size(); ++n) {
+        makers_(graph_.value_count(), no_node),
+        place_(nodes_.size()),
+        products_(nodes_.size()) {
+    for (size_t n = 0; n < nodes_.size(); ++n) {
       place_[n] = int32_t(n);
-      products_[n] = is_product(graph, graph.nodes()[n]);
-      for (int32_t follower : followers[n]) before_[size_t(follower)].push_back(int32_t(n));
+      products_[n] = is_product(graph_, nodes_[n]);
+      for_each_result(nodes_[n], [&](Value v) { makers_[v.id] = int32_t(n); });
     }
   }
 
   Graph run() {
-    Graph result = graph_.without_nodes();
     for (size_t n = 0; n < place_.size(); ++n) {
       if (place_[n] != int32_t(n)) continue;  // moved up to another
       const std::vector<Product> together = products_[n] ? with(int32_t(n)) : std::vector<Product>();
       if (together.size() < 2) {
-        result.add_node(graph_.nodes()[n]);
+        graph_.add_node(std::move(nodes_[n]));
         continue;
       }
       for (const Product& product : together) place_[size_t(product.node)] = int32_t(n);
-      result.add_node(call_of(together));
+      graph_.add_node(call_of(together));
     }
-    return result;
+    return std::move(graph_);
   }
 
  private:
@@ -100,20 +99,25 @@ class Finder {
   double shared(const Product& product) const { return product.alone / double(threads_) + of_sharing; }
 
   Product product(int32_t node) const {
-    return {node, flops(graph_, graph_.nodes()[size_t(node)]) / flops_of_thread};
+    return {node, flops(graph_, nodes_[size_t(node)]) / flops_of_thread};
   }
 
+  /// What it reads is there by then. Nobody writes that in between: in the graphs that are compiled a tensor
+  /// that is written is another value afterwards.
   bool may_move(int32_t node, int32_t up_to) const {
-    const std::vector<int32_t>& before = before_[size_t(node)];
-    return std::all_of(before.begin(), before.end(),
-                       [&](int32_t other) { return place_[size_t(other)] < up_to; });
+    bool may = true;
+    for_each_argument(nodes_[size_t(node)], [&](Value v) {
+      const int32_t maker = makers_[v.id];
+      may = may && (maker == no_node || place_[size_t(maker)] < up_to);
+    });
+    return may;
   }
 
   Node call_of(const std::vector<Product>& products) {
     std::vector<Value> read, made;
     SideBySide side_by_side;
     for (const Product& product : products)
-      side_by_side.push_back(alone(graph_.nodes()[size_t(product.node)], read, made));
+      side_by_side.push_back(alone(std::move(nodes_[size_t(product.node)]), read, made));
     Node call{side_by_side_operator()};
     call.arguments = {std::move(read), c10::IValue(int64_t(found_.size()))};
     call.results = {std::move(made)};
@@ -137,18 +141,19 @@ class Finder {
     return result;
   }
 
-  const Graph& graph_;
+  Graph graph_;
+  std::vector<Node> nodes_;
   const int64_t threads_;
   std::vector<SideBySide>& found_;
-  std::vector<int32_t> place_;  ///< of each node: its own, or that of the one it was moved up to
+  std::vector<int32_t> makers_;  ///< of each value
+  std::vector<int32_t> place_;   ///< of each node: its own, or that of the one it was moved up to
   std::vector<bool> products_;
-  std::vector<std::vector<int32_t>> before_;  ///< what each node waits for
 };
 
 }  // namespace
 
-Graph put_side_by_side(const Graph& graph, int64_t threads, std::vector<SideBySide>& found) {
-  return threads < 2 ? graph : Finder(graph, threads, found).run();
+Graph put_side_by_side(Graph graph, int64_t threads, std::vector<SideBySide>& found) {
+  return threads < 2 ? graph : Finder(std::move(graph), threads, found).run();
 }
 
 }  // namespace tandem

@@ -14,7 +14,7 @@ using SideBySide = std::vector<Graph>;
 /// Puts products together where that takes less time than so many threads take for one after the other: those
 /// of small matrices, for which threads are begun, waited for and given too little each. What is found is
 /// added to `found`, and the graph calls it by its number there.
-Graph put_side_by_side(const Graph& graph, int64_t threads, std::vector<SideBySide>& found);
+Graph put_side_by_side(Graph graph, int64_t threads, std::vector<SideBySide>& found);
 
 const c10::OperatorHandle& side_by_side_operator();
 
