@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "aot/known_values.h"
 #include "base/generators.h"
 #include "graph/draws.h"
 #include "ops/generator_state.h"
@@ -20,16 +21,18 @@ class Replay {
   explicit Replay(const Tracer& tracer)
       : tracer_(tracer),
         graph_(tracer.graph()),
+        known_(tracer),
         tensors_(graph_.value_count()),
         detached_(graph_.value_count()) {
     for (const auto& [value, data] : graph_.constants()) at(value) = data.detach().clone();
-    std::map<int32_t, size_t> inputs;
-    for (const TracedInput& input : tracer.inputs()) ++inputs[graph_.meta(input.value).storage];
-    for (const auto& [storage, count] : inputs)
-      if (count > 1) shared_.insert(storage);
   }
 
   void set(Value value, at::Tensor tensor) { at(value) = std::move(tensor); }
+
+  /// What the program did before node `n` besides calling operators.
+  void go_to(size_t n) {
+    known_.go_to(n, [this](Value value) { at(value).detach_(); });
+  }
 
   /// Runs node `n`, as autograd was told when it was recorded; or behind autograd's back, where nothing is
   /// told.
@@ -64,14 +67,15 @@ class Replay {
  private:
   at::Tensor& at(Value value) { return tensors_[size_t(value.id)]; }
 
-  /// `requires_grad_`, `detach_` and `data()` are no calls of operators: what they did shows in what autograd
-  /// knew of a tensor when it was used.
+  /// `requires_grad_` and `data()` are no calls of operators: what they did shows in what autograd knew of a
+  /// tensor when it was used.
   at::Tensor as_known(Value value, bool requires_grad) {
     at::Tensor& tensor = at(value);
+    if (requires_grad) known_.add(value);
     if (!tensor.defined() || tensor.requires_grad() == requires_grad) return tensor;
     if (requires_grad) return tensor.requires_grad_();
-    // Of inputs that share memory autograd knows more than their fakes did.
-    if (shared_.count(graph_.meta(value).storage)) return tensor;
+    // Of inputs that share memory, and what is made of them, autograd knows more than their fakes did.
+    if (!known_.has(value)) return tensor;
     at::Tensor& detached = detached_[size_t(value.id)];
     if (!detached.defined()) detached = tensor.detach();
     return detached;
@@ -119,8 +123,8 @@ class Replay {
 
   const Tracer& tracer_;
   const Graph& graph_;
+  KnownValues known_;
   Tensors tensors_, detached_;
-  std::set<int32_t> shared_;  ///< memory of several inputs
   const AutogradOfCall* told_ = nullptr;
   std::vector<std::pair<Value, at::Tensor>> passed_;  ///< what the node that runs was given
 };
@@ -163,38 +167,6 @@ void keep_generators(GeneratorsKept& kept, const Graph& graph) {
         kept.keep(constant->toGenerator());
 }
 
-/// Whether something that autograd knows is written behind its back and then read as what it knows: by
-/// `data()`, or because a history began anew after `detach_`. The record does not say which.
-bool writes_behind_autograd(const Traced& traced) {
-  const Tracer& tracer = *traced.tracer;
-  std::set<int32_t> known, behind;
-  for (const TracedInput& input : tracer.inputs())
-    if (input.required_grad) known.insert(input.value.id);
-  auto becomes_known = tracer.known().begin();
-  for (size_t n = 0; n < traced.forward_nodes; ++n) {
-    const Node& node = tracer.graph().nodes()[n];
-    const AutogradOfCall& told = tracer.modes()[n];
-    std::set<int32_t> unknown;
-    bool is_read_behind = false;
-    size_t place = 0;
-    for_each_argument(node, [&](Value value) {
-      const bool is_known = place < 64 && (told.reads_grad >> place & 1);
-      ++place;
-      (is_known ? known : unknown).insert(value.id);
-      is_read_behind = is_read_behind || (is_known && behind.count(value.id));
-    });
-    if (is_read_behind) return true;
-    for (const auto& [before, after] : node.writes)
-      if (unknown.count(before.id) && known.count(before.id)) behind.insert(after.id);
-    for (; becomes_known != tracer.known().end() && becomes_known->node == n; ++becomes_known)
-      known.insert(becomes_known->value.id);
-  }
-  const Tensors ends = ends_of(traced);
-  return std::any_of(ends.begin(), ends.end(), [&](const at::Tensor& end) {
-    return end.defined() && end.requires_grad() && behind.count(as_fake(end)->value.id);
-  });
-}
-
 /// What the program did to a leaf besides calling operators.
 void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tensor& real) {
   if (!fake.is_leaf() || !fake.requires_grad()) return;
@@ -215,8 +187,10 @@ Tensors replay(const Traced& traced) {
   for (const TracedInput& input : tracer.inputs()) run.set(input.value, input.real);
   for (size_t n = 0; n < traced.forward_nodes; ++n) {
     at::AutoGradMode mode(tracer.modes()[n].grad_mode);
+    run.go_to(n);
     run.run(n, &tracer.modes()[n]);
   }
+  run.go_to(traced.forward_nodes);
   auto finished = [&](const at::Tensor& fake) {
     if (!fake.defined()) return fake;
     at::Tensor real = run.of(fake);

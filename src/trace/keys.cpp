@@ -81,6 +81,7 @@ void lift_detach(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
   if (Tracer* tracer = Tracer::current()) {
     remember_failure([&] {
       tracer->lift_arguments(1, *stack);
+      tracer->note_detaching(stack->back().toTensor());
       for (const TracedInput& input : tracer->inputs())
         if (input.real.is_view() && input.visible.is_same(stack->back().toTensor()))
           throw RunEagerly("the function detaches an input in place that is a view");

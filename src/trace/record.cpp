@@ -105,8 +105,18 @@ void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
 void Tracer::note_known() {
   for (const auto& weak : just_made_)
     if (const FakePtr fake = weak.lock(); fake && fake->requires_grad())
-      known_.push_back({modes_.size() - 1, fake->value});
+      autograd_events_.push_back({modes_.size(), fake->value, AutogradEvent::Kind::Known});
   just_made_.clear();
+}
+
+void Tracer::note_detaching(const at::Tensor& tensor) {
+  if (differentiating_) return;
+  const FakeImpl* fake = as_fake(tensor);
+  auto is_this = [&](const TracedInput& input) { return input.visible.is_same(tensor); };
+  // of what shares memory with other inputs autograd may know more; a copy by `data()` is not what it copies
+  if (!fake || (!fake->requires_grad() && std::none_of(inputs_.begin(), inputs_.end(), is_this))) return;
+  note_known();
+  autograd_events_.push_back({modes_.size(), fake->value, AutogradEvent::Kind::Detached});
 }
 
 void Tracer::adopt_written_memory(FakeImpl& fake) {

@@ -40,16 +40,19 @@ struct TracedInput {
 /// What autograd was told when an operator of the program was called.
 struct AutogradOfCall {
   bool grad_mode;
-  /// which of the first 64 tensors that it reads required grad: `requires_grad_` and `detach_` are no calls
-  /// of operators
+  /// which of the first 64 tensors that it reads required grad: `requires_grad_` is no call of an operator
   uint64_t reads_grad;
 };
 
-/// A value that autograd has a history of, or gathers gradients in, once a node of the program has made or
-/// written it.
-struct KnownToAutograd {
-  size_t node;
+/// What becomes of a value that the program has.
+struct AutogradEvent {
+  enum class Kind : uint8_t {
+    Known,  ///< autograd has a history of it, or gathers gradients in it, once a node has made or written it
+    Detached,  ///< in place
+  };
+  size_t before;  ///< which node of the program
   Value value;
+  Kind kind;
 };
 
 /// A real tensor of the program's, and the fake that an operator is given in its place.
@@ -142,8 +145,8 @@ class Tracer {
   bool runs_program() const { return !differentiating_; }
   /// At each node of the program.
   const std::vector<AutogradOfCall>& modes() const { return modes_; }
-  /// In the order of the nodes.
-  const std::vector<KnownToAutograd>& known() const { return known_; }
+  /// In the order in which they happened.
+  const std::vector<AutogradEvent>& autograd_events() const { return autograd_events_; }
 
   /// Arguments, then captures, in the order in which they were met.
   const std::vector<TracedInput>& inputs() const { return inputs_; }
@@ -197,6 +200,8 @@ class Tracer {
   void record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   /// Real tensors among the arguments become their fakes; returns those that are no part of a list.
   std::vector<Lifted> lift_arguments(size_t count, torch::jit::Stack& stack);
+  /// `detach_` is recorded by no operator below autograd.
+  void note_detaching(const at::Tensor& fake);
 
  private:
   friend class Recording;
@@ -236,7 +241,7 @@ class Tracer {
   std::unordered_map<const c10::TensorImpl*, size_t> gathered_places_;
   WeakFakes made_;  ///< all fakes of the program's run
   std::vector<AutogradOfCall> modes_;
-  std::vector<KnownToAutograd> known_;
+  std::vector<AutogradEvent> autograd_events_;
   /// by the program's last node; autograd comes to know them only when that has been recorded
   WeakFakes just_made_;
   /// for each node of the program, autograd's next sequence number when it was recorded

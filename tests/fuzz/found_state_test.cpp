@@ -6,86 +6,66 @@
 namespace tandem::found_state {
 namespace {
 
+using found::expect_same_calls;
 using found::numbers;
 using found::one_leaf;
 using fuzz::Scene;
 
-/// The first `passed` given tensors are arguments, and the others are captured. Several seeds, since
-/// gradients of a random choice of outputs are compared.
-void expect_same(const std::function<Scene()>& given, size_t passed,
-                 const std::function<Tensors(Tensors)>& run, bool keeps_state) {
-  std::vector<size_t> arguments;
-  for (size_t i = 0; i < passed; ++i) arguments.push_back(i);
-  for (uint64_t data = 1; data <= 8; ++data) {
-    auto scene = [&](uint64_t seed, const Scene* before) {
-      torch::manual_seed(seed);
-      Scene made = given();
-      if (before)
-        for (size_t i = passed; i < made.pool.size(); ++i) made.pool[i] = before->pool[i];
-      if (before && passed == 0) made.leaves = before->leaves;
-      return made;
-    };
-    fuzz::Subject subject{scene, arguments, run, data, /*higher_orders=*/true};
-    subject.keeps_state = keeps_state;
-    found::expect_alike(subject);
-  }
-}
-
 Scene one_plain(at::IntArrayRef sizes) { return {{numbers(sizes)}, {}}; }
 
 TEST(FoundState, AViewUnderNoGradOfWhatACustomFunctionMadeOfACapture) {
-  expect_same([] { return one_leaf({3}); }, 0,
-              [](Tensors v) {
-                at::Tensor y = fuzz::custom_scaled(2, v[0]), z;
-                {
-                  at::NoGradGuard no_grad;
-                  z = y.transpose(0, -1);
-                }
-                return Tensors{z};
-              },
-              false);
+  expect_same_calls([] { return one_leaf({3}); }, 0,
+                    [](Tensors v) {
+                      at::Tensor y = fuzz::custom_scaled(2, v[0]), z;
+                      {
+                        at::NoGradGuard no_grad;
+                        z = y.transpose(0, -1);
+                      }
+                      return Tensors{z};
+                    },
+                    false);
 }
 
 TEST(FoundState, AnInputStartsToRequireGradAndAStateIsKept) {
-  expect_same([] { return one_plain({2}); }, 1,
-              [](Tensors v) {
-                v[0].requires_grad_();
-                return Tensors{fuzz::carry(2, v[0])};
-              },
-              true);
-  expect_same([] { return one_plain({2}); }, 1,
-              [](Tensors v) {
-                fuzz::add_length_of_history(v[0]);
-                return Tensors{v[0].requires_grad_()};
-              },
-              true);
+  expect_same_calls([] { return one_plain({2}); }, 1,
+                    [](Tensors v) {
+                      v[0].requires_grad_();
+                      return Tensors{fuzz::carry(2, v[0])};
+                    },
+                    true);
+  expect_same_calls([] { return one_plain({2}); }, 1,
+                    [](Tensors v) {
+                      fuzz::add_length_of_history(v[0]);
+                      return Tensors{v[0].requires_grad_()};
+                    },
+                    true);
 }
 
 TEST(FoundState, ALeafThatTheFunctionMakesAndReturns) {
-  expect_same([] { return one_plain({2}); }, 1,
-              [](Tensors v) {
-                at::Tensor y = fuzz::add_noise_made_once(2, v[0]);
-                y.requires_grad_();
-                return Tensors{y};
-              },
-              true);
+  expect_same_calls([] { return one_plain({2}); }, 1,
+                    [](Tensors v) {
+                      at::Tensor y = fuzz::add_noise_made_once(2, v[0]);
+                      y.requires_grad_();
+                      return Tensors{y};
+                    },
+                    true);
 }
 
 TEST(FoundState, AResultThatIsDetachedInPlaceAndReturnedTwice) {
-  expect_same([] { return one_leaf({2}); }, 1,
-              [](Tensors v) {
-                at::Tensor y = fuzz::carry(0, v[0]);
-                y.detach_();
-                return Tensors{y, y};
-              },
-              true);
-  expect_same([] { return one_leaf({2}); }, 1,
-              [](Tensors v) {
-                at::Tensor y = fuzz::carry(0, v[0]);
-                y.detach_();
-                return Tensors{y * 2, v[0] * y};
-              },
-              true);
+  expect_same_calls([] { return one_leaf({2}); }, 1,
+                    [](Tensors v) {
+                      at::Tensor y = fuzz::carry(0, v[0]);
+                      y.detach_();
+                      return Tensors{y, y};
+                    },
+                    true);
+  expect_same_calls([] { return one_leaf({2}); }, 1,
+                    [](Tensors v) {
+                      at::Tensor y = fuzz::carry(0, v[0]);
+                      y.detach_();
+                      return Tensors{y * 2, v[0] * y};
+                    },
+                    true);
 }
 
 TEST(FoundState, AnInputThatIsAViewOfAWrittenOne) {
@@ -96,7 +76,7 @@ TEST(FoundState, AnInputThatIsAViewOfAWrittenOne) {
     scene.pool.push_back(scene.pool[1].reshape({-1}));
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       three, 3,
       [](Tensors v) {
         fuzz::carry(3, v[0]);
@@ -112,7 +92,7 @@ TEST(FoundState, ACapturedTensorThatACustomFunctionSavedAndThatSharesWrittenMemo
     scene.pool.insert(scene.pool.begin(), scene.leaves[0].unsqueeze(0));
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       two, 1,
       [](Tensors v) {
         v[0].logical_and_(v[1]);
@@ -127,7 +107,7 @@ TEST(FoundState, ACapturedTensorWithAHistoryThatACustomFunctionIsGivenBeforeItIs
     scene.pool = {scene.leaves[0].clone(), numbers({})};
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       two, 1,
       [](Tensors v) {
         v[1].mul_(fuzz::custom_product(v[0], v[1]));
@@ -142,7 +122,7 @@ TEST(FoundState, AnInputThatAutogradSavedBeforeItStartedToRequireGrad) {
     scene.pool = {numbers({}), scene.leaves[0].clone()};
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       two, 2,
       [](Tensors v) {
         v[1].mul_(v[0]);
@@ -158,7 +138,7 @@ TEST(FoundState, ASecondOrderThroughAnInnerGradientOfZeros) {
     scene.pool.insert(scene.pool.begin(), numbers({}));
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       two, 2,
       [](Tensors v) {
         at::Tensor angle = at::atan2(v[1], v[0]);
@@ -168,26 +148,26 @@ TEST(FoundState, ASecondOrderThroughAnInnerGradientOfZeros) {
 }
 
 TEST(FoundState, AViewThatAutogradForbidsToAskForItsHistory) {
-  expect_same([] { return one_leaf({}); }, 1,
-              [](Tensors v) {
-                at::Tensor view;
-                {
-                  at::NoGradGuard no_grad;
-                  view = v[0].view({-1}).mul_(3);
-                }
-                return Tensors{view, fuzz::add_length_of_history(v[0])};
-              },
-              true);
+  expect_same_calls([] { return one_leaf({}); }, 1,
+                    [](Tensors v) {
+                      at::Tensor view;
+                      {
+                        at::NoGradGuard no_grad;
+                        view = v[0].view({-1}).mul_(3);
+                      }
+                      return Tensors{view, fuzz::add_length_of_history(v[0])};
+                    },
+                    true);
 }
 
 TEST(FoundState, AStateAndAWriteToADetachedTensor) {
-  expect_same([] { return one_leaf({}); }, 1,
-              [](Tensors v) {
-                at::Tensor sum = v[0].detach().add_(v[0]);
-                sum.reshape({-1});
-                return Tensors{fuzz::carry(1, v[0])};
-              },
-              true);
+  expect_same_calls([] { return one_leaf({}); }, 1,
+                    [](Tensors v) {
+                      at::Tensor sum = v[0].detach().add_(v[0]);
+                      sum.reshape({-1});
+                      return Tensors{fuzz::carry(1, v[0])};
+                    },
+                    true);
 }
 
 TEST(FoundState, AStateBesideAWriteToWhatIsMadeLikeAnInput) {
@@ -196,14 +176,14 @@ TEST(FoundState, AStateBesideAWriteToWhatIsMadeLikeAnInput) {
     scene.pool = {scene.leaves[0].clone()};
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       one, 1,
       [](Tensors v) {
         fuzz::add_noise_made_once(2, v[0]);
         return Tensors{at::zeros_like(v[0]).add_(v[0])};
       },
       true);
-  expect_same(
+  expect_same_calls(
       one, 1,
       [](Tensors v) {
         at::Tensor y;
@@ -223,7 +203,7 @@ TEST(FoundState, ABaseOfAnArgumentThatStartsToRequireGrad) {
     scene.pool.insert(scene.pool.begin(), scene.pool[0].select(0, 0));
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       two, 1,
       [](Tensors v) {
         v[0].copy_(v[0]);
@@ -238,7 +218,7 @@ TEST(FoundState, AnInnerGradientThroughAWriteToAView) {
     scene.pool.push_back(numbers({3, 2}).transpose(0, -1));
     return scene;
   };
-  expect_same(
+  expect_same_calls(
       two, 2,
       [](Tensors v) {
         v[1].lerp_(v[0], v[0].split(2, 0)[1]);
