@@ -3,8 +3,8 @@
 namespace tandem {
 namespace {
 
-void refuse_effects_on(const TracedInput& input, const Tracer& tracer) {
-  if (input.real.requires_grad() &&
+void refuse_effects_on(const TracedInput& input, const Tracer& tracer, bool is_replayed) {
+  if (!is_replayed && input.real.requires_grad() &&
       (!input.visible.requires_grad() || input.visible.is_leaf() != input.real.is_leaf()))
     throw RunEagerly("the function detaches an input in place");
   // of what is no leaf any more, asking the tensor itself warns
@@ -73,10 +73,10 @@ std::string give_back_captures(const Tracer& tracer, const BasesOfArguments& bas
 
 /// Views of a captured tensor require grad with it, so all captures are given back before anything is looked
 /// at.
-void refuse_unseen_effects(const Tracer& tracer, const BasesOfArguments& bases) {
+void refuse_unseen_effects(const Tracer& tracer, const BasesOfArguments& bases, bool is_replayed) {
   if (std::string changed = give_back_captures(tracer, bases); !changed.empty())
     throw RunEagerly("the function changes " + changed + " of a tensor that it captured");
-  for (const TracedInput& input : tracer.inputs()) refuse_effects_on(input, tracer);
+  for (const TracedInput& input : tracer.inputs()) refuse_effects_on(input, tracer, is_replayed);
 }
 
 void refuse_views_that_start_to_require_grad(const Tracer& tracer) {

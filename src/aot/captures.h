@@ -25,8 +25,9 @@ void take_gradients(Traced& traced);
 /// gradients. Says which, or nothing when it did neither.
 std::string give_back_captures(const Tracer& tracer, const BasesOfArguments& bases);
 
-/// What a program does to its inputs besides operators is left to eager.
-void refuse_unseen_effects(const Tracer& tracer, const BasesOfArguments& bases);
+/// What a program does to its inputs besides operators is left to eager; of a record that is run in its
+/// place, what that does not do.
+void refuse_unseen_effects(const Tracer& tracer, const BasesOfArguments& bases, bool is_replayed);
 
 /// A view that starts to require grad has a base that does not, which its fake knows nothing of.
 void refuse_views_that_start_to_require_grad(const Tracer& tracer);

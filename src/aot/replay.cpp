@@ -174,9 +174,19 @@ void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tenso
     real.mutable_grad() = run.of(gradient);
 }
 
+/// `requires_grad_` behind the last operator that reads the input.
+void require_grad_as_asked(const TracedInput& input) {
+  if (!input.visible.is_leaf()) return;
+  const bool wanted = input.visible.requires_grad(), was_asked = wanted || input.required_grad;
+  if (was_asked && input.real.requires_grad() != wanted && input.real.is_leaf())
+    at::Tensor(input.real).set_requires_grad(wanted);
+}
+
 }  // namespace
 
 bool can_be_replayed(const Traced& traced) {
+  // Where sizes change behind autograd, whether eager has a gradient depends on what it looks at.
+  if (!traced.tracer->refusal().empty() && traced.tracer->met_inner_gradient()) return false;
   return !traced.tracer->met_saved_tensor_hooks() && !writes_behind_autograd(traced) && !has_own_code(traced);
 }
 
@@ -200,10 +210,7 @@ Tensors replay(const Traced& traced) {
   };
   Tensors outputs;
   for (const at::Tensor& output : traced.outputs) outputs.push_back(finished(output));
-  for (const TracedInput& input : tracer.inputs())
-    if (at::Tensor real = input.real;
-        input.visible.is_leaf() && input.visible.requires_grad() && !input.required_grad)
-      real.requires_grad_();
+  for (const TracedInput& input : tracer.inputs()) require_grad_as_asked(input);
   for (const TracedInput& input : tracer.inputs())
     for (const TracedGradient& gradient : traced.gradients)
       if (gradient.leaf == input.value)

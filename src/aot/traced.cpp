@@ -147,6 +147,10 @@ void find_kept(const detail::Program& program, const Tensors& arguments, Traced&
     traced.kept.clear();
 }
 
+void refuse_what_was_met(const Tracer& tracer) {
+  if (!tracer.refusal().empty()) throw RunEagerly(tracer.refusal());
+}
+
 Traced trace_once(const detail::Program& program, const Tensors& arguments, const TraceRequest& request) {
   if (!request.is_check) count("trace");
   Traced traced;
@@ -164,6 +168,7 @@ Traced trace_once(const detail::Program& program, const Tensors& arguments, cons
   } catch (...) {
     give_back_captures(tracer, bases);
     leave_no_fakes(traced, request.members);
+    refuse_what_was_met(tracer);
     throw;
   }
   tracer.ask_for_seeds(nullptr);
@@ -171,8 +176,10 @@ Traced trace_once(const detail::Program& program, const Tensors& arguments, cons
   traced.forward_nodes = tracer.graph().nodes().size();
   find_kept(program, arguments, traced, request);
   try {
+    const bool is_replayed = !traced.kept.empty() && can_be_replayed(traced);
+    if (!is_replayed) refuse_what_was_met(tracer);
     if (seeds.was_set()) throw RunEagerly("the function seeds a random number generator, or sets its state");
-    refuse_unseen_effects(tracer, bases);
+    refuse_unseen_effects(tracer, bases, is_replayed);
     refuse_views_that_start_to_require_grad(tracer);
     if (traced.kept.empty())
       settle_histories(traced);

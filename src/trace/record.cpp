@@ -109,6 +109,11 @@ void Tracer::note_known() {
   just_made_.clear();
 }
 
+void Tracer::refuse_in_the_end(const std::string& reason) {
+  if (differentiating_) throw RunEagerly(reason);
+  if (refusal_.empty()) refusal_ = reason;
+}
+
 void Tracer::note_detaching(const at::Tensor& tensor) {
   if (differentiating_) return;
   const FakeImpl* fake = as_fake(tensor);

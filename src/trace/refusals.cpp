@@ -17,9 +17,9 @@ void RecordedCall::refuse_other_memory() const {
 void RecordedCall::refuse_sizes_behind_autograd() const {
   if (facts_.changes_metadata && !c10::GradMode::is_enabled() && !tracer_.differentiating_ &&
       stack_[first_].isTensor() && stack_[first_].toTensor().requires_grad())
-    throw RunEagerly(full_name(op_) +
-                     " changes the sizes or strides of a tensor that requires grad under no_grad" +
-                     called_at());
+    tracer_.refuse_in_the_end(full_name(op_) +
+                              " changes the sizes or strides of a tensor that requires grad under no_grad" +
+                              called_at());
 }
 
 /// libtorch lets autograd see what the kernel of such an operator calls, and what that is nobody knows before
@@ -47,7 +47,7 @@ void RecordedCall::refuse_results_over_operands() const {
       !schema_.arguments()[size_t(facts_.written[0])].kwarg_only())
     return;
   if (tracer_.phase_ == Phase::Forward && reads_where_it_writes())
-    throw RunEagerly(full_name(op_) + " reads memory that it writes" + called_at());
+    tracer_.refuse_in_the_end(full_name(op_) + " reads memory that it writes" + called_at());
 }
 
 bool RecordedCall::reads_where_it_writes() const {
@@ -87,17 +87,16 @@ void RecordedCall::refuse_mixed_devices(const FakeImpl& fake) const {
 /// there no longer lie where they were made, and autograd knows the sizes of before.
 void RecordedCall::refuse_resized_result(const at::Tensor& result, Value before) const {
   const int32_t storage = tracer_.graph_.meta(before).storage;
-  if (result.requires_grad())
-    throw RunEagerly(full_name(op_) + " resizes a tensor that requires grad" + called_at());
-  if (is_input(storage)) throw RunEagerly(full_name(op_) + " resizes an input" + called_at());
+  auto refuse = [this](const char* what) { tracer_.refuse_in_the_end(full_name(op_) + what + called_at()); };
+  if (result.requires_grad()) refuse(" resizes a tensor that requires grad");
+  if (is_input(storage)) refuse(" resizes an input");
   for (Value other{0}; size_t(other.id) < tracer_.graph_.value_count(); ++other.id)
     if (other != before && tracer_.graph_.meta(other).storage == storage)
-      throw RunEagerly(full_name(op_) + " resizes memory that other tensors share" + called_at());
+      refuse(" resizes memory that other tensors share");
   for (size_t a = 0; a < node_.arguments.size(); ++a) {
     if (std::find(facts_.written.begin(), facts_.written.end(), int(a)) != facts_.written.end()) continue;
     for_each_value(node_.arguments[a], [&](Value read) {
-      if (tracer_.graph_.meta(read).storage == storage)
-        throw RunEagerly(full_name(op_) + " resizes memory that it reads" + called_at());
+      if (tracer_.graph_.meta(read).storage == storage) refuse(" resizes memory that it reads");
     });
   }
   refuse_result_laid_out_like_copies();
@@ -142,7 +141,8 @@ void RecordedCall::refuse_list_write_to_view(const at::Tensor& tensor) const {
   if (!differentiated || !c10::GradMode::is_enabled()) return;
   for (const TracedInput& input : tracer_.inputs_)
     if ((input.visible.is_same(tensor) || input.real.is_same(tensor)) && input.real.is_view())
-      throw RunEagerly(full_name(op_) + " writes an input that is a view of another tensor" + called_at());
+      tracer_.refuse_in_the_end(full_name(op_) + " writes an input that is a view of another tensor" +
+                                called_at());
 }
 
 }  // namespace tandem

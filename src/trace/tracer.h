@@ -200,6 +200,10 @@ class Tracer {
   void record_call(const c10::OperatorHandle& op, torch::jit::Stack& stack);
   /// Real tensors among the arguments become their fakes; returns those that are no part of a list.
   std::vector<Lifted> lift_arguments(size_t count, torch::jit::Stack& stack);
+  /// Such a call is not compiled, but its fakes are what the real tensors would be, so that the record may be
+  /// run: where the program runs now recording goes on, and `refusal` says why. Throws RunEagerly elsewhere.
+  void refuse_in_the_end(const std::string& reason);
+  const std::string& refusal() const { return refusal_; }
   /// `detach_` is recorded by no operator below autograd.
   void note_detaching(const at::Tensor& fake);
 
@@ -247,6 +251,7 @@ class Tracer {
   /// for each node of the program, autograd's next sequence number when it was recorded
   std::vector<uint64_t> autograd_clock_;
   std::unordered_set<uint64_t> saving_;
+  std::string refusal_;
   SeedWatch* seeds_ = nullptr;
   DrawLog draws_;
   std::function<std::shared_ptr<void>()> around_backwards_;

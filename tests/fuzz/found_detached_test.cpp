@@ -102,6 +102,85 @@ TEST(FoundDetached, AResultOfWhichAViewIsReturned) {
                     true);
 }
 
+/// What makes a function run as it is, and was conceded: the state was kept by the trace and by the function.
+void expect_kept_once(const std::function<Scene()>& given, size_t passed,
+                      const std::function<Tensors(Tensors)>& run) {
+  for (uint64_t data : {1, 2, 3}) {
+    auto scene = [&](uint64_t seed, const Scene*) {
+      torch::manual_seed(seed);
+      return given();
+    };
+    std::vector<size_t> arguments;
+    for (size_t i = 0; i < passed; ++i) arguments.push_back(i);
+    fuzz::Subject subject{scene, arguments, run, data, /*higher_orders=*/false};
+    subject.keeps_state = true;
+    EXPECT_FALSE(
+        found::expect_alike(subject).concessions.contains("state is kept twice where a trace is refused"));
+  }
+}
+
+TEST(FoundDetached, AnInputThatIsDetachedIsLeftSo) {
+  expect_kept_once([] { return a_computed_one_and_a_leaf({2}); }, 2,
+                   [](Tensors v) {
+                     at::Tensor sum = fuzz::carry(1, v[0]);
+                     v[0].detach_();
+                     return Tensors{sum * v[0]};
+                   });
+  expect_kept_once([] { return a_computed_one_and_a_leaf({2}); }, 2,
+                   [](Tensors v) {
+                     at::Tensor sum = fuzz::add_length_of_history(v[0]);
+                     v[0].detach_();
+                     v[0].mul_(2);
+                     v[0].requires_grad_();
+                     return Tensors{sum * v[0]};
+                   });
+  expect_kept_once([] { return found::one_leaf({2}); }, 1,
+                   [](Tensors v) {
+                     at::Tensor sum = fuzz::add_noise_made_once(1, v[0]);
+                     v[0].requires_grad_(false);
+                     return Tensors{sum * v[0]};
+                   });
+}
+
+TEST(FoundDetached, AStateBesideACallThatIsNotCompiled) {
+  expect_kept_once([] { return Scene{{numbers({2}), numbers({3, 2})}, {}}; }, 2,
+                   [](Tensors v) {
+                     at::Tensor sum = fuzz::carry(1, v[0]);
+                     at::add_out(v[0], v[1], v[1]);
+                     return Tensors{sum};
+                   });
+  expect_kept_once([] { return Scene{{numbers({2, 2})}, {}}; }, 1,
+                   [](Tensors v) {
+                     at::Tensor noisy = fuzz::add_noise_made_once(1, v[0]),
+                                sum = fuzz::add_length_of_history(noisy);
+                     at::Tensor made = v[0] * 1, row = made.select(0, 0);
+                     at::add_out(made, v[0].select(0, 0), row);
+                     return Tensors{sum, made, row};
+                   });
+  expect_kept_once([] { return found::one_leaf({2, 3}); }, 1,
+                   [](Tensors v) {
+                     at::Tensor sum = fuzz::carry(1, v[0]);
+                     {
+                       at::NoGradGuard no_grad;
+                       sum.t_();
+                     }
+                     return Tensors{sum};
+                   });
+  expect_kept_once(
+      [] {
+        Scene scene = found::one_leaf({2});
+        const at::Tensor whole = numbers({3, 2});
+        scene.pool = {whole, whole.select(0, 1), scene.leaves[0]};
+        return scene;
+      },
+      3,
+      [](Tensors v) {
+        at::Tensor sum = fuzz::carry(1, v[2]);
+        at::_foreach_mul_({v[1]}, {v[2]});
+        return Tensors{sum, v[0] * 2};
+      });
+}
+
 TEST(FoundDetached, AStateBesideAWriteToAViewOfAnInput) {
   expect_same_calls(
       a_plain_one_its_view_and_a_leaf, 3,
