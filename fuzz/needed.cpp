@@ -137,6 +137,19 @@ class Trial {
   Tensors pool_;
 };
 
+/// Of memory that no other step uses.
+void drop_writes_of_nothing(Program& program, Roots& roots) {
+  std::set<size_t> used;
+  for (const Step& step : program.steps)
+    if (step.only_counted.empty())
+      for (size_t place : step.arguments) used.insert(roots.of(place));
+  std::erase_if(program.steps, [&](const Step& step) {
+    return !step.only_counted.empty() &&
+           std::none_of(step.only_counted.begin(), step.only_counted.end(),
+                        [&](size_t place) { return used.contains(roots.of(place)); });
+  });
+}
+
 }  // namespace
 
 Program without_unread(const Program& program) {
@@ -157,7 +170,12 @@ Program without_unread(const Program& program) {
     auto is_live = [&](size_t place) { return live.contains(trial.roots.of(place)); };
     const bool matters = effect.draws || any_in(step.results, read) ||
                          std::any_of(effect.written.begin(), effect.written.end(), is_live);
-    if (!matters && !any_in(step.results, described)) continue;
+    if (!matters && !any_in(step.results, described)) {
+      if (effect.written.empty()) continue;
+      needed.steps.insert(needed.steps.begin(), step);
+      needed.steps.front().only_counted = effect.written;
+      continue;
+    }
     needed.steps.insert(needed.steps.begin(), step);
     needed.steps.front().sizes_alone = !matters && rows()[step.row].kind == Kind::Value;
     for (size_t a = 0; a < step.arguments.size(); ++a) {
@@ -174,6 +192,7 @@ Program without_unread(const Program& program) {
       }
     }
   }
+  drop_writes_of_nothing(needed, trial.roots);
   return needed;
 }
 

@@ -2,6 +2,7 @@
 
 #include "fuzz/views.h"
 
+#include <torch/csrc/autograd/variable.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -91,10 +92,31 @@ Tensors run_for_sizes(const Row& row, const Tensors& arguments, const Ints& ints
 
 }  // namespace
 
+namespace {
+
+/// To autograd a tensor that was written is another one, whatever it holds.
+void write_for_nobody(const Step& step, const Tensors& arguments) {
+  try {
+    at::AutoGradMode mode(!step.no_grad && at::GradMode::is_enabled());
+    rows()[step.row].run(arguments, step.ints);
+  } catch (const c10::Error&) {
+    for (size_t a = 0; a < arguments.size(); ++a)
+      if (arguments[a].defined() && std::find(step.only_counted.begin(), step.only_counted.end(),
+                                              step.arguments[a]) != step.only_counted.end())
+        torch::autograd::impl::bump_version(arguments[a]);
+  }
+}
+
+}  // namespace
+
 Tensors interpret(const Program& program, Tensors pool) {
   for (const Step& step : program.steps) {
     Tensors arguments;
     for (size_t place : step.arguments) arguments.push_back(place < pool.size() ? pool[place] : at::Tensor());
+    if (!step.only_counted.empty()) {
+      write_for_nobody(step, arguments);
+      continue;
+    }
     Tensors results;
     {
       at::AutoGradMode mode(!step.no_grad && at::GradMode::is_enabled());

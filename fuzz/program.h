@@ -40,6 +40,8 @@ struct Step {
   /// of its results only the sizes are wanted: runs with other numbers where its operator refuses those that
   /// are there
   bool sizes_alone = false;
+  /// places that it writes for nobody: where its operator refuses what is there, the writes are counted
+  std::vector<size_t> only_counted = {};
 };
 
 enum class Origin : uint8_t { Leaf, Computed, View, Same };
@@ -86,6 +88,7 @@ Tensors interpret(const Program& program, Tensors pool);
 
 /// The program without steps whose results nobody reads, and with other numbers where only the sizes of a
 /// result are read: a compiled function does not compute them, and does not find the errors that lie in them.
+/// Writes that nobody reads are there where they can be made, and else counted.
 Program without_unread(const Program& program);
 
 }  // namespace tandem::fuzz

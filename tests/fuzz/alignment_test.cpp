@@ -122,6 +122,19 @@ TEST(Alignment, AValueThatIsOverwrittenIsNotRead) {
   EXPECT_TRUE(at::equal(interpret(needed, three)[0], three[0]));
 }
 
+TEST(Alignment, AWriteThatNobodyReadsAndEagerRefusesIsCounted) {
+  const Program program = with_steps({{row_of("at::exp(t[0])"), {0}, {}, false, {1}},
+                                      {row_of("at::mul(t[0], t[1])"), {1, 1}, {}, false, {2}},
+                                      {row_of("t[0].addmm_(t[1], t[2])"), {1, 0, 0}, {}, false, {3}}},
+                                     {2});
+  const Program needed = without_unread(program);
+  ASSERT_EQ(needed.steps.size(), 3u);
+  const at::Tensor leaf = torch::randn({3}, at::kDouble).requires_grad_();
+  const at::Tensor square = interpret(needed, {leaf})[0];
+  EXPECT_TRUE(at::equal(square, (leaf.exp() * leaf.exp())));
+  EXPECT_THROW(square.sum().backward(), c10::Error) << "what it saved counts as written";
+}
+
 TEST(Alignment, AnArgumentThatStartsToRequireGradHasChanged) {
   Program program = with_steps({{row_of("t[0].requires_grad_()"), {0}, {}, false, {1}}}, {});
   program.given[0].requires_grad = false;
