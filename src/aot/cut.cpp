@@ -9,6 +9,7 @@
 #include "aot/visible.h"
 #include "base/history.h"
 #include "graph/vocabulary.h"
+#include "trace/boundaries.h"
 
 namespace tandem {
 namespace {
@@ -58,6 +59,7 @@ class Cutter {
     for (auto& [earlier, later] : waiting_)
       earlier->add_next_edge({later, later->add_input_metadata(torch::autograd::Node::undefined_input())});
     for (size_t p = 0; p < pieces_.all.size(); ++p) add_part(p);
+    if (tracer_.met_own_code()) find_own_code();
     return std::move(order_);
   }
 
@@ -151,6 +153,12 @@ class Cutter {
     part.elsewhere = std::make_shared<const Elsewhere>(std::move(elsewhere));
   }
 
+  void find_own_code() {
+    for (const auto& [node, piece] : *piece_of_)
+      if (runs_own_code(const_cast<torch::autograd::Node&>(*node)) && !is_boundary(*node))
+        order_.parts[piece].runs_own_code = true;
+  }
+
   const at::Tensor& leaf(size_t input) const { return tracer_.inputs()[input].leaf; }
 
   const Traced& traced_;
@@ -173,6 +181,9 @@ size_t part_of(const std::vector<OrderPart>& parts, const BackwardVariant& varia
   for (size_t p = 0; p < parts.size(); ++p)
     for (size_t s = 0; s < parts[p].sources; ++s)
       if (variant.tangents[parts[p].first_source + s]) return p;
+  for (size_t p = 0; p < parts.size(); ++p)
+    for (size_t l = 0; l < parts[p].leaves; ++l)
+      if (variant.wanted[parts[p].first_leaf + l]) return p;
   return 0;
 }
 

@@ -1,6 +1,8 @@
 #include "aot/joint.h"
 
 #include <tandem/build.h>
+#include <torch/csrc/autograd/variable.h>
+
 #include <chrono>
 #include <set>
 
@@ -69,6 +71,16 @@ class Continued {
   size_t forward_nodes_, inputs_;
 };
 
+/// Comes by the nodes that it leads to and brings them no gradient, as libtorch's engine does behind a node
+/// that has none for them.
+struct Nothing : torch::autograd::Node {
+  using Node::Node;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override {
+    return torch::autograd::variable_list(num_outputs());
+  }
+  std::string name() const override { return "tandem::Nothing"; }
+};
+
 /// The arguments of one autograd::grad.
 struct Differentiation {
   Tensors arrived;  ///< the tangents as inputs of the graph
@@ -89,6 +101,21 @@ struct Differentiation {
     }
     for (size_t i = 0; i < order.leaves.size(); ++i)
       if (variant.wanted[i]) leaves.push_back(order.leaves[i]);
+    if (sources.empty()) bring_nothing(tracer, order, order.parts[part_of(order.parts, variant)]);
+  }
+
+ private:
+  /// autograd::grad takes no gradient that is undefined.
+  void bring_nothing(Tracer& tracer, const Order& order, const OrderPart& part) {
+    torch::autograd::edge_list edges;
+    for (size_t i = part.first_source; i < part.first_source + part.sources; ++i)
+      edges.push_back(torch::autograd::impl::gradient_edge(order.sources[i]));
+    const TensorMeta like = tracer.graph().meta(tracer.value_of(order.sources[part.first_source]));
+    sources.push_back(tracer.add_end(like));
+    tangents.push_back(tracer.add_end(like));
+    auto nothing = make_node<Nothing>(std::move(edges));
+    const uint32_t place = nothing->add_input_metadata(sources[0]);
+    torch::autograd::impl::set_gradient_edge(sources[0], {NodePtr(std::move(nothing)), place});
   }
 };
 

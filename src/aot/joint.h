@@ -16,6 +16,7 @@ struct OrderPart {
   Tensors beyond = {};  ///< leaves that the order above may lead to besides
   /// of what lies in other pieces; null where there is none
   std::shared_ptr<const Elsewhere> elsewhere = {};
+  bool runs_own_code = false;  ///< of the first order: a custom function's or a hook's, on the way
 };
 
 /// What a derivative is taken of: fakes with their autograd graph, and what was recorded behind the forward
@@ -37,7 +38,7 @@ Order first_order(const Traced& traced, const Plan& plan);
 /// begins there anew.
 Order cut_into_pieces(Traced& traced, const Plan& plan, const Pieces& pieces);
 
-/// Which part of its order a backward is asked for.
+/// Which part of its order a backward is asked for, by what is wanted where no gradient arrives.
 size_t part_of(const std::vector<OrderPart>& parts, const BackwardVariant& variant);
 /// What of all that is expected is expected of one part.
 BackwardVariant expected_of(const OrderPart& part, const BackwardVariant& all);

@@ -59,6 +59,8 @@ void Planner::plan_input(const TracedInput& input) {
     throw RunEagerly(role.name + " is a view and is written, and the function takes a gradient itself");
   if (role.write_recorded && writes_part_of_view_with_gaps(input))
     throw RunEagerly(role.name + " is a view with gaps, and a part of it is written");
+  if (role.write_recorded && input.real.is_view() && !input.required_grad && is_written_behind_a_view(input))
+    throw RunEagerly(role.name + " is a view, and is written behind a view of it that has a history");
   if (role.starts_requiring_grad && role.metadata_written)
     throw RunEagerly(role.name + " gets other sizes or strides and starts to require grad");
   if (role.starts_requiring_grad && shares_memory(input))
@@ -82,9 +84,12 @@ void Planner::plan_input(const TracedInput& input) {
 bool Planner::writes_part_of_view_with_gaps(const TracedInput& input) {
   if (!input.real.is_view() || input.real.is_non_overlapping_and_dense()) return false;
   const auto nodes = nodes_behind({input.visible});
-  return std::any_of(nodes.begin(), nodes.end(), [](const torch::autograd::Node* node) {
-    return node->name() == "torch::autograd::CopySlices";
-  });
+  return std::any_of(nodes.begin(), nodes.end(), writes_part);
+}
+
+bool Planner::is_written_behind_a_view(const TracedInput& input) {
+  const auto nodes = nodes_behind({input.visible});
+  return !writes_part(input.visible.grad_fn().get()) && std::any_of(nodes.begin(), nodes.end(), writes_part);
 }
 
 /// A dense tensor is what it is a view of, and autograd lets it be written.

@@ -110,7 +110,7 @@ void Planner::plan_view_of_input(const at::Tensor& output, OutputRole& role) {
   if (!of_its_own) throw RunEagerly("an output is a view of an input that no view operator made");
   // Eager writes what a custom function returned neither; other views of inputs it does, and their bases get
   // a history of it.
-  if (auto node = output.grad_fn(); is_generated(*node) || node->name() == "CopySlices")
+  if (auto node = output.grad_fn(); is_generated(*node) || writes_part(node.get()))
     throw RunEagerly("an output is a view of an input and has a history of its own");
   role = std::move(*of_its_own);
   role.tracked = false;
@@ -123,6 +123,7 @@ bool Planner::plan_view(const at::Tensor& output, const at::Tensor& base, Output
     throw RunEagerly("an output requires grad although what it is a view of does not");
   const bool has_history = output.grad_fn() != nullptr;
   role.tracked = has_history || (!base.requires_grad() && !is_made_under_no_grad(output));
+  if (!role.tracked) role.made_as = creation_with_grad_mode(output);
   if (auto steps = regenerated_steps(tracer_, links_, output, base, role.steps))
     role.steps = std::move(*steps);
   else if (has_history)
@@ -222,10 +223,10 @@ void Planner::order_output_steps() {
       if (done) made.push_back(*done);
       if (done) break;
       const Value parent = links_[size_t(value.id)].parent;
-      if (step > 0) from = view_between(i, parent, step);
+      if (node) node = node->next_edge(0).function.get();
+      if (step > 0) from = view_between(i, parent, step, node);
       made.push_back({{value.id, i}, {i, step, from}});
       value = parent;
-      if (node) node = node->next_edge(0).function.get();
     }
     turns.push_back(made[before].turn);
   }
@@ -233,14 +234,18 @@ void Planner::order_output_steps() {
   for (const TurnOfStep& turn : made) plan_.output_steps.push_back(turn.step);
 }
 
-std::optional<size_t> Planner::view_between(size_t output, Value parent, size_t steps) const {
+std::optional<size_t> Planner::view_between(size_t output, Value parent, size_t steps,
+                                            const torch::autograd::Node* node) const {
   const auto& outputs = plan_.roles.outputs;
   const OutputRole& view = outputs[output];
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputRole& role = outputs[i];
     const bool is_alike = role.source == view.source && role.base == view.base && role.tracked &&
                           view.tracked && !role.differentiable && !view.differentiable;
-    if (role.value == parent && is_alike && !role.same_as && role.steps.size() == steps) return i;
+    // A view has another history than it had when its memory was written.
+    const bool has_history = !node || traced_.outputs[i].grad_fn().get() == node;
+    if (role.value == parent && is_alike && !role.same_as && role.steps.size() == steps && has_history)
+      return i;
   }
   return std::nullopt;
 }

@@ -28,6 +28,9 @@ class Planner {
   /// Eager differentiates writes to a view through its base: what lies before a write to a part gets a dense
   /// copy of the gradient there, which sums are rounded by.
   static bool writes_part_of_view_with_gaps(const TracedInput& input);
+  /// To eager the input has no history until somebody asks its base, so such a write is one to a leaf, and
+  /// refused; the fake has no base.
+  static bool is_written_behind_a_view(const TracedInput& input);
   bool shares_memory(const TracedInput& input) const;
 
   /// Nothing that autograd saw has been written to this input.
@@ -75,8 +78,10 @@ class Planner {
   /// The one of them that the others are views of, or what all of them are views of.
   at::Tensor base_of(const std::vector<at::Tensor>& together);
   void order_output_steps();
-  /// The output that this view of the same tensor was made of.
-  std::optional<size_t> view_between(size_t output, Value parent, size_t steps) const;
+  /// The output that this view of the same tensor was made of, with the history that begins at `node`, where
+  /// it has one.
+  std::optional<size_t> view_between(size_t output, Value parent, size_t steps,
+                                     const torch::autograd::Node* node) const;
   void note_versions(size_t result);
   size_t returned(const at::Tensor& fake);
 

@@ -3,6 +3,10 @@
 
 #include <tandem/contract.h>
 
+namespace torch::autograd {
+enum class CreationMeta : uint8_t;
+}
+
 namespace tandem {
 
 /// One view operator between a base and a view of it; `result` says which of the operator's results goes on.
@@ -52,6 +56,8 @@ struct OutputRole {
   bool requires_grad = false;
   bool retains_grad = false;  ///< retain_grad() inside the function
   bool tracked = false;       ///< a view that is made with grad mode on
+  /// of a view that is not, though the program made it so: its base required no grad yet
+  std::optional<torch::autograd::CreationMeta> made_as = {};
   /// a ViewOfInput whose gradient reaches it through the compiled node, as a custom function's does
   bool differentiable = false;
 };

@@ -1,5 +1,6 @@
 #include "aot/view_history.h"
 
+#include <torch/csrc/autograd/functions/tensor.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <tandem/build.h>
@@ -18,6 +19,20 @@ bool is_made_under_no_grad(const at::Tensor& output) {
   const auto* view = torch::autograd::impl::get_view_autograd_meta(output);
   return view && view->has_bw_view() &&
          view->get_creation_meta() == torch::autograd::CreationMeta::NO_GRAD_MODE;
+}
+
+bool writes_part(const torch::autograd::Node* node) {
+  return dynamic_cast<const torch::autograd::CopySlices*>(node) != nullptr;
+}
+
+std::optional<torch::autograd::CreationMeta> creation_with_grad_mode(const at::Tensor& output) {
+  using torch::autograd::CreationMeta;
+  const auto* view = torch::autograd::impl::get_view_autograd_meta(output);
+  if (!view || !view->has_bw_view()) return std::nullopt;
+  const CreationMeta creation = view->get_creation_meta();
+  return creation == CreationMeta::DEFAULT || creation == CreationMeta::MULTI_OUTPUT_NODE
+             ? std::optional(creation)
+             : std::nullopt;
 }
 
 bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps) {

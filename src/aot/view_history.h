@@ -13,6 +13,13 @@ bool is_untracked_view(const at::Tensor& output);
 /// Eager refuses to write such a view once grad mode is on.
 bool is_made_under_no_grad(const at::Tensor& output);
 
+/// Whether it is the node of a write to a part of a tensor, or to what a view of it was.
+bool writes_part(const torch::autograd::Node* node);
+
+/// What autograd notes of a view that was made with grad mode on, before its base required grad: once its
+/// base is written it has a history like any other.
+std::optional<torch::autograd::CreationMeta> creation_with_grad_mode(const at::Tensor& output);
+
 /// False for what a custom function returns, which may be its input and still have a gradient of its own.
 bool autograd_sees_only_views(const at::Tensor& output, const at::Tensor& base, size_t steps);
 

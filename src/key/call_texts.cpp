@@ -65,14 +65,15 @@ void append(std::string& to, const InputRole& role) {
 
 void append(std::string& to, const OutputRole& role) {
   static constexpr const char* sources[] = {"fresh", "input", "view of input", "view of output", "none"};
-  const auto& [value, source, base, steps, same_as, requires_grad, retains_grad, tracked, differentiable] =
-      role;
+  const auto& [value, source, base, steps, same_as, requires_grad, retains_grad, tracked, made_as,
+               differentiable] = role;
   append(to += "output ", value);
   append_number(((to += ", ") += sources[size_t(source)]) += ' ', int64_t(base));
   append_words(to, {{"requires grad", requires_grad},
                     {"retains grad", retains_grad},
                     {"tracked", tracked},
                     {"differentiable", differentiable}});
+  append(to, "made as", made_as ? std::optional(size_t(*made_as)) : std::nullopt);
   append(to, "same as output", same_as);
   append(to, steps);
   to += '\n';

@@ -10,6 +10,7 @@
 #include "graph/uses.h"
 #include "ops/facts.h"
 #include "partition/matched.h"
+#include "partition/own_memory.h"
 
 namespace tandem {
 namespace {
@@ -44,7 +45,7 @@ class Extractor : Matched {
     for (Value& output : outputs) output = as_kept(output);
     give_own_memory(graph, outputs, gradients);
     graph.set_outputs(std::move(outputs));
-    graph = without_unread_constants(std::move(graph));
+    graph = with_own_memory(without_unread_constants(std::move(graph)));
     result.joint.primals = inputs_.size() + tangents;
     result.joint.forward_outputs = gradients;
     return result;

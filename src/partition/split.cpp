@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "graph/uses.h"
+#include "partition/own_memory.h"
 
 namespace tandem {
 
@@ -56,6 +57,7 @@ class Splitter {
     halves.forward.set_outputs(joined(results, halves.saved));
     add_what_runs_again(halves.backward);
     halves.backward.set_inputs(joined(halves.saved, tangents));
+    halves.backward = with_own_memory(std::move(halves.backward));
     return halves;
   }
 

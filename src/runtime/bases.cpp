@@ -66,6 +66,9 @@ Group make_group(at::ArrayRef<at::Tensor> members) {
   for (const at::Tensor& member : members) {
     if (member.dtype() != members[0].dtype() || member.is_conj() || member.is_neg())
       throw RunEagerly("tensors that share memory which the function writes differ in dtype");
+    // libtorch's derivative of as_strided is a constant there.
+    if (member.numel() == 0 && member.requires_grad())
+      throw RunEagerly("an empty tensor shares memory that the function writes, and requires grad");
     group.members.push_back(
         {0, {}, "", Dims(member.sizes()), Dims(member.strides()), member.storage_offset(), false});
   }

@@ -111,7 +111,8 @@ void CompiledNode::save(const Tensors& saved, const Tensors& results) {
 }
 
 variable_list CompiledNode::apply(variable_list&& gradients) {
-  if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); }))
+  if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); }) &&
+      !answers_nothing(gradients))
     return variable_list(num_outputs());
   try {
     return run_rows(std::move(gradients), !torch::autograd::get_current_graph_task_keep_graph());
@@ -211,6 +212,13 @@ BackwardVariant CompiledNode::variant(const variable_list& gradients) const {
   for (size_t i = 0; i < num_outputs(); ++i)
     variant.wanted[part().first_leaf + i] = !next_edge(i).is_valid() || task_should_compute_output(i);
   return variant;
+}
+
+/// libtorch's own nodes have no gradient then for whatever they lead to.
+bool CompiledNode::answers_nothing(const variable_list& gradients) const {
+  if (!derivative_.answers_nothing(part_)) return false;
+  const std::vector<bool> wanted = variant(gradients).wanted;
+  return std::find(wanted.begin(), wanted.end(), true) != wanted.end();
 }
 
 /// Where the leaves of the next order lie. Its gradients may lead to what the caller got, which must not be

@@ -42,6 +42,8 @@ class CompiledNode final : public torch::autograd::Node {
   variable_list run(variable_list&& gradients, bool is_last);
   variable_list run_differentiably(variable_list&& gradients, bool is_last);
   BackwardVariant variant(const variable_list& gradients) const;
+  /// Whether something may come of gradients that are none.
+  bool answers_nothing(const variable_list& gradients) const;
   edge_list edges_above();
   const OrderPart& part() const { return derivative_.parts()[part_]; }
   void refuse_second(const BackwardVariant& asked);

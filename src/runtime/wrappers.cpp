@@ -136,6 +136,8 @@ void take(RunningCall& call, const OutputStep& taken) {
     if (kind == Kind::Taken) call.siblings = replay_all(role.steps[step], made);
     made = call.siblings[role.steps[step].result];
   }
+  if (role.made_as && step + 1 == role.steps.size())
+    torch::autograd::impl::get_view_autograd_meta(made)->set_creation_meta(*role.made_as);
   if (role.differentiable && !call.nodes.empty() && step + 1 >= role.steps.size())
     attach_to_view(call, output);
 }

@@ -16,6 +16,9 @@ class FakeImpl final : public c10::TensorImpl {
   const uint64_t tracer;  ///< which tracer made it
   /// stands for what libtorch calls a zero tensor: zeros without memory, which nobody may write
   bool zero = false;
+  /// autograd keeps the tensor itself for some node that it does not come from: by then it may have another
+  /// history
+  bool is_saved = false;
 
   /// False once it has become a real tensor.
   bool is_fake() const { return key_set_.has(c10::DispatchKey::Fake); }

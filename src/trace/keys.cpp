@@ -76,7 +76,8 @@ void lift_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torc
   }
 }
 
-/// libtorch refuses to detach views in place, and the fake of an argument is no view.
+/// libtorch refuses to detach views in place, and the fake of an argument is no view. What autograd saved is
+/// the tensor itself, which has no history when a second derivative asks, and ours has the one that it had.
 void lift_detach(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (Tracer* tracer = Tracer::current()) {
     remember_failure([&] {
@@ -85,6 +86,9 @@ void lift_detach(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch:
       for (const TracedInput& input : tracer->inputs())
         if (input.real.is_view() && input.visible.is_same(stack->back().toTensor()))
           throw RunEagerly("the function detaches an input in place that is a view");
+      if (const FakeImpl* fake = as_fake(stack->back().toTensor());
+          fake && fake->is_saved && tracer->runs_program() && stack->back().toTensor().requires_grad())
+        throw RunEagerly("the function detaches a tensor in place that autograd saved" + called_at());
     });
   }
   lift_fallback(op, keys, stack);

@@ -29,6 +29,12 @@ bool is_clone_of_its_own(const at::Tensor& tensor) {
          meta->grad_fn_->name() == "CloneBackward0";
 }
 
+/// A node gives its own results the history that they had, whatever became of that.
+bool is_result_of_its_own(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(tensor);
+  return meta && meta->grad_fn_ && meta->grad_fn_->sequence_nr() == youngest_node();
+}
+
 class SavedAlias final : public SavedVariableHooks {
  public:
   void call_pack_hook(const at::Tensor& tensor) override {
@@ -40,6 +46,7 @@ class SavedAlias final : public SavedVariableHooks {
       likeness_.emplace(fake->likeness());
     else
       real_ = tensor;
+    if (fake && tensor.requires_grad() && !is_result_of_its_own(tensor)) fake->is_saved = true;
     if (fake && !tensor.requires_grad())
       constant_ = c10::weak_intrusive_ptr<FakeImpl>(FakePtr::reclaim_copy(fake));
     // What a custom function saves of a captured tensor is the real one, and writes are counted by its fake.

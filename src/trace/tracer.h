@@ -179,6 +179,7 @@ class Tracer {
   DrawLog& draws() { return draws_; }
   /// A backward runs code that is not libtorch's: real tensors may turn up there.
   void note_own_code() { met_own_code_ = true; }
+  bool met_own_code() const { return met_own_code_; }
   /// The program took a gradient itself.
   void note_inner_gradient() { met_inner_gradient_ = true; }
   bool met_inner_gradient() const { return met_inner_gradient_; }

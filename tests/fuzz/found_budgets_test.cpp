@@ -49,5 +49,20 @@ TEST(FoundBudgets, ASumWithAnInputThatIsReturned) {
   });
 }
 
+/// A list operator runs again for the sake of one tensor that it wrote, while another one is kept.
+TEST(FoundBudgets, AListOperatorOfWhichOneResultIsKept) {
+  auto given = [] {
+    fuzz::Scene scene;
+    scene.pool = {scene.leaves.emplace_back(torch::randn({1, 3}, at::kFloat).requires_grad_())};
+    return scene;
+  };
+  expect_alike_at_all_budgets(given, 212435, {0}, [](Tensors v) {
+    at::Tensor wide = v[0].to(at::kDouble), scaled = at::mul(v[0], 1.5), turned = wide.permute({1, 0});
+    at::_foreach_add_({scaled, wide}, {wide, v[0]});
+    Tensors sums = at::_foreach_addcmul({turned, scaled}, {scaled, v[0]}, {v[0], turned}, 1);
+    return Tensors{at::cat({sums.at(1), sums.at(0)}, 0)};
+  });
+}
+
 }  // namespace
 }  // namespace tandem
