@@ -52,6 +52,8 @@ struct CompileContext {
   /// from here on inputs are tangents; the number of inputs where there are none
   size_t first_tangent = 0;
   std::vector<TensorMeta> example;  ///< metadata of the inputs
+  /// of libtorch's pool, when the signature was met: code for the CPU may be divided for so many
+  int threads = 1;
   const Options* options = nullptr;
 };
 

@@ -1,4 +1,3 @@
-#include <ATen/Parallel.h>
 #include <tandem/error.h>
 
 #include <c10/util/hash.h>
@@ -151,18 +150,21 @@ class FusedExecutable final : public Executable {
   const Interpreter interpreter_;
 };
 
-/// Groups that were found, by the nodes of their graph, whatever the sizes: another size is grouped alike.
+/// Groups that were found, by the nodes of their graph and the number of threads, whatever the sizes: another
+/// size is grouped alike.
 class KnownGroups {
  public:
-  FusedGraph fuse(const Graph& graph) {
-    const size_t key = structure_of(graph);
+  FusedGraph fuse(const Graph& graph, int threads) {
+    const size_t key = structure_of(graph, threads);
     const std::shared_ptr<const AllMembers> known = find(key);
-    FusedGraph fused = tandem::fuse(graph, at::get_num_threads(), known.get());
+    FusedGraph fused = tandem::fuse(graph, threads, known.get());
     if (!known) add(key, fused.members);
     if (logs("loops")) log("loops", to_string(fused));
     return fused;
   }
-  void add(const Graph& graph, AllMembers members) { add(structure_of(graph), std::move(members)); }
+  void add(const Graph& graph, int threads, AllMembers members) {
+    add(structure_of(graph, threads), std::move(members));
+  }
   void forget() {
     std::lock_guard lock(mutex_);
     all_.clear();
@@ -170,8 +172,8 @@ class KnownGroups {
 
  private:
   /// Equal for graphs of equal nodes; what groups are found by it is checked against the graph.
-  static size_t structure_of(const Graph& graph) {
-    size_t hash = graph.nodes().size();
+  static size_t structure_of(const Graph& graph, int threads) {
+    size_t hash = c10::hash_combine(graph.nodes().size(), size_t(threads));
     auto mix = [&](size_t part) { hash = c10::hash_combine(hash, part); };
     auto mix_values = [&](const Operand& operand) {
       for_each_value(operand, [&](Value v) { mix(size_t(v.id)); });
@@ -209,17 +211,17 @@ class FuseBackend : public Backend {
   bool draws_from_states() const override { return true; }
   bool fuses(const Graph& graph, const Node& node) const override { return loops::is_for_loops(graph, node); }
   DecompositionTable decompositions() const override { return loop_decompositions(); }
-  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
-    FusedGraph fused = known_.fuse(graph);
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
+    FusedGraph fused = known_.fuse(graph, context.threads);
     Machine machine = native::code_of(kernels_of(fused));
     return std::make_shared<FusedExecutable>(std::move(fused), std::move(machine));
   }
   /// Bytes say which nodes are a group; what is read and written where is found in the graph.
   std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph,
-                                   const CompileContext&) override {
+                                   const CompileContext& context) override {
     ByteReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    known_.add(graph, read_members(reader));
-    FusedGraph fused = known_.fuse(graph);
+    known_.add(graph, context.threads, read_members(reader));
+    FusedGraph fused = known_.fuse(graph, context.threads);
     std::optional<Machine> machine = machine_from(reader, kernels_of(fused));
     if (!machine) return nullptr;
     return std::make_shared<FusedExecutable>(std::move(fused), std::move(*machine));
@@ -238,8 +240,8 @@ class LoopsBackend final : public FuseBackend {
  public:
   explicit LoopsBackend(std::function<void(FusedGraph&)> change) : change_(std::move(change)) {}
   std::string name() const override { return "loops"; }
-  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext&) override {
-    FusedGraph fused = known_.fuse(graph);
+  std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
+    FusedGraph fused = known_.fuse(graph, context.threads);
     if (change_) change_(fused);
     return std::make_shared<FusedExecutable>(std::move(fused), Machine());
   }

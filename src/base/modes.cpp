@@ -1,9 +1,16 @@
 #include "base/modes.h"
 
 #include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
+
+#include <limits>
+
+#if defined(__x86_64__)
+#include <pmmintrin.h>
+#endif
 
 namespace tandem {
 namespace {
@@ -40,6 +47,17 @@ uint64_t number(const at::Context& context) {
   return uint64_t((context.*read)());
 }
 
+/// libtorch sets it for a thread and does not say how it is set.
+uint64_t flushed_denormals(const at::Context&) {
+#if defined(__x86_64__)
+  const unsigned int control = _mm_getcsr();
+  return uint64_t((control & _MM_FLUSH_ZERO_ON) != 0) << 1 | uint64_t((control & _MM_DENORMALS_ZERO_ON) != 0);
+#else
+  const volatile float least_normal = std::numeric_limits<float>::min();
+  return least_normal / 2 == 0;
+#endif
+}
+
 using at::Float32Backend, at::Float32Op;
 constexpr Arithmetic arithmetic_rows[] = {
     {"float32 precision", precision<Float32Backend::GENERIC, Float32Op::ALL>},
@@ -58,6 +76,7 @@ constexpr Arithmetic arithmetic_rows[] = {
     {"benchmarks of cuDNN", number<&at::Context::benchmarkCuDNN>},
     {"deterministic cuDNN", number<&at::Context::deterministicCuDNN>},
     {"deterministic oneDNN", number<&at::Context::deterministicMkldnn>},
+    {"flushed denormals", flushed_denormals},
 };
 static_assert(std::size(arithmetic_rows) * arithmetic_bits <= 64);
 
@@ -87,6 +106,7 @@ Modes Modes::now(bool with_arithmetic) {
   if (cpu) modes.autocast_cpu = at::autocast::get_autocast_dtype(at::kCPU);
   if (cuda) modes.autocast_cuda = at::autocast::get_autocast_dtype(at::kCUDA);
   if (!with_arithmetic) return modes;
+  modes.threads = at::get_num_threads();
   uint64_t& packed = modes.arithmetic.emplace(0);
   for (const Arithmetic& row : arithmetic_rows) packed = packed << arithmetic_bits | row.read(context);
   return modes;

@@ -1,5 +1,6 @@
 #include "compile/toolchain.h"
 
+#include <ATen/Parallel.h>
 #include <tandem/error.h>
 
 #include "base/counters.h"
@@ -24,6 +25,13 @@ c10::Device device_of(const Graph& graph) {
 }
 
 }  // namespace
+
+Toolchain::Toolchain(const Options& options, const Roles& roles, size_t function, size_t signature)
+    : options_(options),
+      roles_(roles),
+      function_(function),
+      signature_(signature),
+      threads_(at::get_num_threads()) {}
 
 bool Toolchain::is_of_own_compiler(Stage stage) const { return own_compiler(options_, stage) != nullptr; }
 
@@ -52,6 +60,7 @@ CompileContext Toolchain::context_of(const Graph& graph, const CodePlace& place)
   context.first_tangent = std::min(place.first_tangent, graph.inputs().size());
   context.example.reserve(graph.inputs().size());
   for (Value input : graph.inputs()) context.example.push_back(graph.meta(input));
+  context.threads = threads_;
   context.options = &options_;
   return context;
 }

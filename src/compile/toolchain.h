@@ -20,8 +20,7 @@ struct CodePlace {
 class Toolchain {
  public:
   /// Options and roles outlive it, and may change until it is first used.
-  Toolchain(const Options& options, const Roles& roles, size_t function, size_t signature)
-      : options_(options), roles_(roles), function_(function), signature_(signature) {}
+  Toolchain(const Options& options, const Roles& roles, size_t function, size_t signature);
 
   /// Code for the graph by the compiler of its stage; throws Error where that makes none.
   std::shared_ptr<Executable> compile(const Graph& graph, const CodePlace& place) const;
@@ -47,6 +46,7 @@ class Toolchain {
   const Options& options_;
   const Roles& roles_;
   const size_t function_, signature_;
+  const int threads_;
 };
 
 }  // namespace tandem

@@ -231,8 +231,11 @@ std::string Signature::difference(const Tensors& arguments, const Tensors& captu
     if (watched.modules[i]->is_training() != training_[i])
       return "module " + watched.modules[i]->name() + ": " +
              (training_[i] ? "train -> eval" : "eval -> train");
-  if (!(Modes::now(modes_.arithmetic.has_value()) == modes_))
-    return "grad mode, autocast, default dtype, determinism or precision changed";
+  const Modes modes = Modes::now(modes_.arithmetic.has_value());
+  if (modes.threads != modes_.threads)
+    return changed("number of threads", std::to_string(modes_.threads), std::to_string(modes.threads));
+  if (!(modes == modes_))
+    return "grad mode, autocast, default dtype, determinism, precision or flushing of denormals changed";
   if (!shares_as_before(arguments, captures)) return "other tensors share memory than before";
   if (!has_seen_gradients(captures, watched)) return "other tensors have gradients than before";
   return "a captured tensor is no longer used by anybody else";

@@ -335,6 +335,8 @@ TEST(Key, ChangesWithHowNumbersAreComputedForCodeThatMayHaveThatBuiltIn) {
       flag(&Context::setBenchmarkCuDNN, true),
       flag(&Context::setDeterministicCuDNN, true),
       flag(&Context::setDeterministicMkldnn, true),
+      {[] { at::globalContext().setFlushDenormal(true); },
+       [] { at::globalContext().setFlushDenormal(false); }},
   };
   auto print = [](const char* backend) {
     return fingerprint_of(sin_of_product, two_leaves(), {.backend = backend});

@@ -61,7 +61,7 @@ TEST(Compilers, ABackendOfTheUsersOwn) {
   EXPECT_EQ(own->resets, 1);
 }
 
-TEST(Compilers, CodeIsMadeAnewWhereThePrecisionOfBeforeMayBeBuiltIn) {
+void expect_code_is_made_anew(const std::function<void(bool on)>& set) {
   std::vector<Stage> seen;
   const Options own{.fw_compiler = noting(seen)};
   Compiled fast(twice_sine, own), interpreted(twice_sine, {});
@@ -72,12 +72,40 @@ TEST(Compilers, CodeIsMadeAnewWhereThePrecisionOfBeforeMayBeBuiltIn) {
     return counter("trace") - before;
   };
   EXPECT_EQ(traces_of(fast) + traces_of(interpreted), 2u);
-  at::globalContext().setBenchmarkCuDNN(true);
+  set(true);
   EXPECT_EQ(traces_of(fast), 1u);
   EXPECT_EQ(traces_of(interpreted), 0u) << "libtorch's kernels ask when they run";
-  at::globalContext().setBenchmarkCuDNN(false);
+  set(false);
   EXPECT_EQ(traces_of(fast), 0u);
   EXPECT_EQ(seen.size(), 2u);
+}
+
+TEST(Compilers, CodeIsMadeAnewWhereThePrecisionOfBeforeMayBeBuiltIn) {
+  expect_code_is_made_anew([](bool on) { at::globalContext().setBenchmarkCuDNN(on); });
+}
+
+TEST(Compilers, CodeIsMadeAnewWhereDenormalsAreFlushed) {
+  if (!at::globalContext().setFlushDenormal(false)) GTEST_SKIP() << "this processor has no such mode";
+  expect_code_is_made_anew([](bool on) { at::globalContext().setFlushDenormal(on); });
+}
+
+TEST(Compilers, CodeIsMadeAnewForAnotherNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  expect_code_is_made_anew([&](bool on) { at::set_num_threads(threads + on); });
+}
+
+TEST(Compilers, AreToldTheThreadsOfTheFirstCallThoughTheBackwardComesLater) {
+  const int threads = at::get_num_threads();
+  std::vector<int> told;
+  Compiled fast(twice_sine, {.fw_compiler = Compiler([&](const Graph& graph, const CompileContext& context) {
+                               told.push_back(context.threads);
+                               return find_backend("eager")->compile(graph, context);
+                             })});
+  const at::Tensor loss = fast({leaf({2})})[0].sum();
+  at::set_num_threads(threads + 1);
+  loss.backward();
+  at::set_num_threads(threads);
+  EXPECT_EQ(told, (std::vector<int>{threads, threads}));
 }
 
 TEST(Partitioning, F9_AUsersPartitionFunctionIsCalled) {
