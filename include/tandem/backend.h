@@ -11,6 +11,12 @@ namespace [[gnu::visibility("default")]] tandem {
 
 struct Options;
 
+/// A text of what code is made of, for people.
+struct Listing {
+  std::string ending;  ///< of the name of the file that TANDEM_DUMP writes: "kernel-0.ll"
+  std::string text;
+};
+
 /// Compiled code. What is said here of one that a compiler or a backend made is made true of it before it is
 /// run.
 class Executable {
@@ -29,6 +35,8 @@ class Executable {
   /// The strides of each output where the backend chose them; empty: those of the graph. An output of other
   /// strides than the graph's is copied into these.
   virtual std::vector<std::vector<int64_t>> output_strides() const { return {}; }
+  /// What it is made of besides the graph; asked for where somebody wants to read it.
+  virtual std::vector<Listing> listings() const { return {}; }
 };
 
 /// What a compiler is told besides the graph.

@@ -1,6 +1,6 @@
 #include "compile/observe.h"
 
-#include <tandem/contract.h>
+#include <tandem/backend.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -31,27 +31,27 @@ const std::string& dump_folder() {
   return folder;
 }
 
-/// "name-0.signature-0.order-2.variant-1.backward.txt"; what a file name cannot hold of a name becomes '_'.
-std::string file_name(const Sight& sight) {
+/// "name-0.signature-0.order-2.variant-1.backward."; what a file name cannot hold of a name becomes '_'.
+std::string beginning_of_file_name(const Sight& sight) {
   std::string file = sight.name.empty() ? "function" : sight.name;
   for (char& c : file)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '_';
   file += "-" + std::to_string(sight.function) + ".signature-" + std::to_string(sight.signature);
   if (sight.order > 1) file += ".order-" + std::to_string(sight.order);
   if (sight.variant > 0) file += ".variant-" + std::to_string(sight.variant);
-  return file + "." + sight.what + ".txt";
+  return file + "." + sight.what + ".";
 }
 
-void dump(const Sight& sight, const std::string& text) {
+void dump(const Sight& sight, const std::string& ending, const std::string& text) {
   static std::atomic<bool> works = true;
-  const std::string path = dump_folder() + "/" + file_name(sight);
+  const std::string path = dump_folder() + "/" + beginning_of_file_name(sight) + ending;
   if (works && !(std::ofstream(path) << text << std::flush) && works.exchange(false))
     warn("TANDEM_DUMP: " + path + " cannot be written; nothing is dumped");
 }
 
 void show(const Sight& sight, const std::string& text) {
   if (const char* topic = topic_of(sight.what); topic && logs(topic)) log(topic, title(sight) + "\n" + text);
-  if (!dump_folder().empty()) dump(sight, text);
+  if (!dump_folder().empty()) dump(sight, "txt", text);
   if (writes_events())
     write_event("graph", {{"name", sight.name},
                           {"graph", sight.function},
@@ -76,6 +76,11 @@ void observe(const Sight& sight, const Graph& graph) {
 
 void observe(const Sight& sight, const Contract& contract) {
   if (is_observed(sight.what)) show(sight, contract.to_string());
+}
+
+void observe(const Sight& sight, const Executable& code) {
+  if (dump_folder().empty()) return;
+  for (const auto& [ending, text] : code.listings()) dump(sight, ending, text);
 }
 
 }  // namespace tandem

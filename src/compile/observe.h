@@ -6,6 +6,7 @@
 
 namespace tandem {
 
+class Executable;
 struct Contract;
 
 /// What is seen, and where it stands.
@@ -21,5 +22,7 @@ bool is_observed(const char* what);
 
 void observe(const Sight& sight, const Graph& graph);
 void observe(const Sight& sight, const Contract& contract);
+/// What the code of a graph is made of: TANDEM_DUMP alone.
+void observe(const Sight& sight, const Executable& code);
 
 }  // namespace tandem

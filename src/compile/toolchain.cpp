@@ -72,6 +72,7 @@ Sight Toolchain::sight(const char* what, size_t order, size_t variant) const {
 std::shared_ptr<Executable> Toolchain::checked(std::shared_ptr<Executable> code, const Graph& graph,
                                                const CompileContext& context) const {
   if (!code) throw Error("the compiler of " + context.name + " returned no executable");
+  observe(sight(names[size_t(context.stage)], context.order, context.variant), *code);
   const Compiler* own = own_compiler(options_, context.stage);
   return guarded(std::move(code), graph,
                  !own                ? "backend " + options_.backend

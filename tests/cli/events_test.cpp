@@ -1,5 +1,6 @@
 // TANDEM_TRACE, `tandem trace` and what TANDEM_LOGS prints of code that the cache had.
 #include "cli/cache_folder.h"
+#include "native/code.h"
 
 namespace {
 
@@ -153,6 +154,32 @@ TEST_F(CliEvents, AFolderOfDumps) {
   compile();
   unsetenv("TANDEM_DUMP");
   EXPECT_NE(errors().find("TANDEM_DUMP: "), std::string::npos) << errors();
+}
+
+TEST_F(CliEvents, AFolderOfDumpsHasTheKernelsOfFuse) {
+  if (!tandem::native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  const fs::path dumps = folder / "dumps";
+  setenv("TANDEM_DUMP", dumps.c_str(), 1);
+  for (const char* state : {"miss", "hit"}) {
+    fs::create_directory(dumps);
+    ASSERT_EQ(run({"explain", folder / "script.pt", "--input", "2x3:f32", "--backend", "fuse", "--json"}), 0)
+        << errors();
+    ASSERT_EQ(object()["cache_state"], state);
+    std::map<std::string, std::string> dumped;  // by what comes behind the signature
+    for (const auto& one : fs::directory_iterator(dumps)) {
+      const std::string name = one.path().filename();
+      dumped[name.substr(name.find(".signature-0.") + 13)] = read_file(one.path());
+    }
+    for (const std::string half : {"forward", "backward"}) {
+      const std::string loops = dumped[half + ".kernel-0.loops.txt"];
+      EXPECT_NE(loops, "") << half;
+      EXPECT_NE(dumped[half + ".groups.txt"].find(loops), std::string::npos) << "where it is launched";
+      EXPECT_NE(dumped[half + ".kernel-0.ll"].find("@tandem_kernel("), std::string::npos) << half;
+      EXPECT_NE(dumped[half + ".kernel-0.s"].find("\ntandem_kernel:"), std::string::npos) << half;
+    }
+    fs::remove_all(dumps);
+  }
+  unsetenv("TANDEM_DUMP");
 }
 
 TEST_F(CliEvents, WhyReadsKeysFromAFileOfEvents) {

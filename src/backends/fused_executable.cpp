@@ -1,0 +1,88 @@
+#include "backends/fused_executable.h"
+
+#include <algorithm>
+
+#include "backends/direct_writes.h"
+#include "backends/fused_call.h"
+#include "backends/interpreter.h"
+#include "backends/products.h"
+
+namespace tandem {
+namespace {
+
+bool is_on_cpu(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    bool on_cpu = true;
+    for_each_result(node, [&](Value v) { on_cpu = on_cpu && graph.meta(v).device.is_cpu(); });
+    if (!on_cpu) return false;
+  }
+  return true;
+}
+
+class FusedExecutable final : public Executable {
+ public:
+  FusedExecutable(FusedGraph fused, Machine machine)
+      : fused_(std::move(fused)), machine_(std::move(machine)), interpreter_(interpreter_of()) {}
+
+  Tensors run(Tensors&& inputs) override { return interpreter_.run(std::move(inputs)); }
+  bool shields_itself() const override { return true; }
+  std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(fused_, machine_); }
+
+  std::vector<Listing> listings() const override {
+    std::vector<Listing> found{{"groups.txt", to_string(fused_)}};
+    std::vector<loops::Kernel> seen;
+    for (const loops::Kernel& kernel : kernels_of(fused_))
+      if (std::find(seen.begin(), seen.end(), kernel) == seen.end()) {
+        add_listings(kernel, "kernel-" + std::to_string(seen.size()), found);
+        seen.push_back(kernel);
+      }
+    return found;
+  }
+
+ private:
+  void add_listings(const loops::Kernel& kernel, const std::string& name, std::vector<Listing>& found) const {
+    found.push_back({name + ".loops.txt", to_string(kernel)});
+    if (machine_.empty() || !native::can_compile()) return;
+    native::Texts texts = native::texts_of(kernel);
+    found.push_back({name + ".ll", std::move(texts.ir)});
+    found.push_back({name + ".s", std::move(texts.assembly)});
+  }
+
+  Interpreter interpreter_of() const {
+    std::vector<size_t> first_launch = {0};  // of each group
+    for (const loops::Fused& group : fused_.groups)
+      first_launch.push_back(first_launch.back() + group.launches.size());
+    const bool on_cpu = is_on_cpu(fused_.graph);
+    auto own = [&](const CallSite& site) -> std::unique_ptr<Call> {
+      auto number = [&] { return size_t(std::get<c10::IValue>(site.arguments[1]).toInt()); };
+      if (site.op == side_by_side_operator())
+        return make_side_by_side_call(site, fused_.side_by_side[number()]);
+      if (site.op != fused_operator()) return on_cpu ? make_product_call(site) : nullptr;
+      return make_fused_call(site, site_of(fused_.groups[number()], first_launch[number()]));
+    };
+    const Graph& graph = fused_.graph;
+    return copies_back(graph) ? Interpreter(write_inputs_directly(graph), Lifetime::LastUse, own)
+                              : Interpreter(graph, Lifetime::LastUse, own);
+  }
+
+  FusedSite site_of(const loops::Fused& group, size_t first_launch) const {
+    FusedSite site{group};
+    for (size_t l = 0; l < group.launches.size(); ++l)
+      site.codes.push_back(machine_.empty() ? nullptr : machine_[first_launch + l]->entry());
+    for (Value input : group.inputs) site.inputs.push_back(fused_.graph.meta(input));
+    for (Value output : group.outputs) site.outputs.push_back(fused_.graph.meta(output));
+    return site;
+  }
+
+  const FusedGraph fused_;
+  const Machine machine_;
+  const Interpreter interpreter_;
+};
+
+}  // namespace
+
+std::shared_ptr<Executable> executable_of(FusedGraph fused, Machine machine) {
+  return std::make_shared<FusedExecutable>(std::move(fused), std::move(machine));
+}
+
+}  // namespace tandem
