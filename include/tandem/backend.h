@@ -11,6 +11,14 @@ namespace [[gnu::visibility("default")]] tandem {
 
 struct Options;
 
+/// A call that compiled code makes: of a kernel that was made for it, or of one of a library's.
+struct KernelInfo {
+  std::string name;  ///< "aten::addmm" of a library's; of others as debuggers and profilers show it
+  bool is_generated = false;
+  Stage stage = Stage::Inference;       ///< of the code that makes the call; Explanation fills it in
+  std::vector<std::string> nodes = {};  ///< what it computes: names of values of the graph
+};
+
 /// A text of what code is made of, for people.
 struct Listing {
   std::string ending;  ///< of the name of the file that TANDEM_DUMP writes: "kernel-0.ll"
@@ -35,6 +43,9 @@ class Executable {
   /// The strides of each output where the backend chose them; empty: those of the graph. An output of other
   /// strides than the graph's is copied into these.
   virtual std::vector<std::vector<int64_t>> output_strides() const { return {}; }
+  /// What it calls, in that order; of libraries only what takes a kernel, no views. Given the graph that it
+  /// was made of; empty where it does not say.
+  virtual std::vector<KernelInfo> kernels(const Graph&) const { return {}; }
   /// What it is made of besides the graph; asked for where somebody wants to read it.
   virtual std::vector<Listing> listings() const { return {}; }
 };

@@ -12,6 +12,11 @@ namespace [[gnu::visibility("default")]] tandem {
 /// A function of a list of tensors, of which an undefined one stands for none.
 using Callable = std::function<Tensors(const Tensors&)>;
 
+/// How many calls of its code make up one half of a step.
+struct CallCounts {
+  size_t kernels = 0, library_calls = 0;  ///< generated ones, and those of libraries
+};
+
 /// What a compile did and why.
 struct Explanation {
   Graph joint, forward, backward;  ///< backward empty for inference
@@ -23,6 +28,9 @@ struct Explanation {
   /// distinct storages kept between forward and backward, neither inputs nor outputs
   int64_t saved_bytes = 0, eager_saved_bytes = 0;
   std::vector<SavedValue> saved;  ///< what is kept between forward and backward, and why
+  /// What a step calls, its forward and then its backward; empty where the code does not say.
+  std::vector<KernelInfo> kernels;
+  CallCounts calls(Stage stage) const;  ///< of these, those of one half, or of inference
   /// why calls like this run as they are, uncompiled; empty when they are compiled
   std::string eager_reason;
   size_t nodes_recorded = 0;  ///< before any pass

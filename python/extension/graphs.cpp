@@ -109,6 +109,7 @@ void bind_compiling(py::module_& m) {
       .def_readonly("static_inputs", &CompileContext::static_inputs)
       .def_readonly("donated_inputs", &CompileContext::donated_inputs)
       .def_readonly("first_tangent", &CompileContext::first_tangent)
+      .def_readonly("threads", &CompileContext::threads)
       .def_readonly("example", &CompileContext::example);
   py::class_<Joint>(m, "Joint", "A joint graph and where its halves meet.")
       .def_readonly("graph", &Joint::graph)
@@ -144,6 +145,11 @@ void bind_explanation(py::module_& m) {
       .def_readonly("op", &SavedValue::op)
       .def_readonly("location", &SavedValue::location)
       .def_readonly("why", &SavedValue::why);
+  py::class_<KernelInfo>(m, "KernelInfo", "A call that compiled code makes: of a kernel, or of a library's.")
+      .def_readonly("name", &KernelInfo::name)
+      .def_readonly("is_generated", &KernelInfo::is_generated, "Whether the kernel was made for this code.")
+      .def_property_readonly("stage", [](const KernelInfo& k) { return stage_names[size_t(k.stage)]; })
+      .def_readonly("nodes", &KernelInfo::nodes, "What it computes: names of values of the graph.");
   py::class_<Explanation>(m, "Explanation", "What a compile did and why.")
       .def_readonly("joint", &Explanation::joint)
       .def_readonly("forward", &Explanation::forward)
@@ -157,6 +163,9 @@ void bind_explanation(py::module_& m) {
       .def_readonly("predicted_peak_bytes", &Explanation::predicted_peak_bytes)
       .def_readonly("eager_saved_bytes", &Explanation::eager_saved_bytes)
       .def_readonly("saved", &Explanation::saved, "What is kept between forward and backward, and why.")
+      .def_readonly(
+          "kernels", &Explanation::kernels,
+          "What a step calls, its forward and then its backward; empty where the code does not say.")
       .def_readonly("eager_reason", &Explanation::eager_reason,
                     "Why calls like this run as they are, uncompiled; empty when they are compiled.")
       .def_readonly("nodes_recorded", &Explanation::nodes_recorded)

@@ -1,5 +1,6 @@
 #include "backends/graph_artifact.h"
 #include "backends/interpreter.h"
+#include "backends/library_calls.h"
 #include "backends/registry.h"
 #include "graph/geometry.h"
 #include "graph/vocabulary.h"
@@ -43,6 +44,7 @@ class DebugExecutable final : public Executable {
   }
   bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(graph_); }
+  std::vector<KernelInfo> kernels(const Graph& graph) const override { return library_calls(graph); }
 
  private:
   void check(size_t index, const at::Tensor* registers) const {

@@ -1,6 +1,7 @@
 #include "backends/direct_writes.h"
 #include "backends/graph_artifact.h"
 #include "backends/interpreter.h"
+#include "backends/library_calls.h"
 #include "backends/registry.h"
 
 namespace tandem {
@@ -17,6 +18,9 @@ class EagerExecutable final : public Executable {
   bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override {
     return artifact_.empty() ? bytes_of(graph_) : artifact_;
+  }
+  std::vector<KernelInfo> kernels(const Graph& graph) const override {
+    return library_calls(copies_back(graph) ? write_inputs_directly(graph) : graph);
   }
 
  private:

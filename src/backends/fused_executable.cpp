@@ -5,7 +5,9 @@
 #include "backends/direct_writes.h"
 #include "backends/fused_call.h"
 #include "backends/interpreter.h"
+#include "backends/library_calls.h"
 #include "backends/products.h"
+#include "native/named_code.h"
 
 namespace tandem {
 namespace {
@@ -28,6 +30,17 @@ class FusedExecutable final : public Executable {
   bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override { return bytes_of(fused_, machine_); }
 
+  std::vector<KernelInfo> kernels(const Graph& graph) const override {
+    std::vector<KernelInfo> found;
+    const Graph calls = copies_back(fused_.graph) ? write_inputs_directly(fused_.graph) : fused_.graph;
+    for (const Node& node : calls.nodes())
+      if (node.op == fused_operator())
+        add_launches(group_called_by(node), graph, found);
+      else if (is_library_call(node))
+        found.push_back(library_call(calls, node));
+    return found;
+  }
+
   std::vector<Listing> listings() const override {
     std::vector<Listing> found{{"groups.txt", to_string(fused_)}};
     std::vector<loops::Kernel> seen;
@@ -40,6 +53,18 @@ class FusedExecutable final : public Executable {
   }
 
  private:
+  static size_t group_called_by(const Node& node) {
+    return size_t(std::get<c10::IValue>(node.arguments[1]).toInt());
+  }
+
+  void add_launches(size_t group, const Graph& graph, std::vector<KernelInfo>& found) const {
+    std::vector<std::string> nodes;
+    for (const auto* members : {&fused_.members[group].own, &fused_.members[group].borrowed})
+      for (int32_t member : *members) nodes.push_back(name_of(graph, graph.nodes().at(size_t(member))));
+    for (const loops::Launch& launch : fused_.groups[group].launches)
+      found.push_back({.name = native::name_of(launch.kernel), .is_generated = true, .nodes = nodes});
+  }
+
   void add_listings(const loops::Kernel& kernel, const std::string& name, std::vector<Listing>& found) const {
     found.push_back({name + ".loops.txt", to_string(kernel)});
     if (machine_.empty() || !native::can_compile()) return;

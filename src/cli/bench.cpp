@@ -46,6 +46,14 @@ void contest_with_peers(Contest& contest, StepTimes& times, const std::string& m
   line["peer_warm_s"] = warm["compiled_first_s"];
 }
 
+/// Null where the backend does not say.
+void add_calls(const Explanation& explanation, Json& line) {
+  const CallCounts forward = explanation.calls(Stage::Forward), backward = explanation.calls(Stage::Backward);
+  const bool is_known = !explanation.kernels.empty();
+  line["kernels"] = is_known ? Json(forward.kernels + backward.kernels) : Json();
+  line["library_calls"] = is_known ? Json(forward.library_calls + backward.library_calls) : Json();
+}
+
 Json bench_line(const std::string& model, const std::string& backend, const BenchOptions& options) {
   const c10::Device device(options.device);
   Contest contest(bench::make_benchmark(model, device, options.gpt), device,
@@ -86,6 +94,7 @@ Json bench_line(const std::string& model, const std::string& backend, const Benc
                {"peak_bytes", contest.compiled_peak_bytes()},
                {"eager_peak_bytes", contest.eager_peak_bytes()},
                {"held_bytes", held}};
+  add_calls(explanation, line);
   line.update(peers);
   return line;
 }
@@ -114,7 +123,9 @@ Row table_row(const Json& line, bool peers) {
           megabytes(line["saved_bytes"]),
           ratio(line["saved_bytes"], line["eager_saved_bytes"]),
           megabytes(line["peak_bytes"]),
-          ratio(line["peak_bytes"], line["eager_peak_bytes"])};
+          ratio(line["peak_bytes"], line["eager_peak_bytes"]),
+          cell(line["kernels"], 0),
+          cell(line["library_calls"], 0)};
   if (peers)
     row.insert(row.end(), {cell(line["peer_eager_ms"], 2), cell(line["peer_compiled_ms"], 2),
                            cell(line["peer_cold_s"], 1), cell(line["peer_warm_s"], 1)});
@@ -122,8 +133,9 @@ Row table_row(const Json& line, bool peers) {
 }
 
 Row table_head(bool peers) {
-  Row row{"model",  "backend",   "eager ms", "tandem ms", "speed-up",   "max error", "first step s",
-          "warm s", "compile s", "load s",   "saved",     "of eager's", "peak",      "of eager's"};
+  Row row{"model",        "backend",    "eager ms",  "tandem ms",    "speed-up", "max error",
+          "first step s", "warm s",     "compile s", "load s",       "saved",    "of eager's",
+          "peak",         "of eager's", "kernels",   "library calls"};
   if (peers) row.insert(row.end(), {"python eager ms", "python compiled ms", "cold s", "warm s"});
   return row;
 }

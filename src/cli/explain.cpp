@@ -76,6 +76,26 @@ Json json_of(const SavedValue& saved) {
           {"why", saved.why}};
 }
 
+constexpr const char* names[] = {"joint", "forward", "backward", "inference"};  ///< of stages
+
+Json json_of(const KernelInfo& kernel) {
+  return {{"stage", names[size_t(kernel.stage)]},
+          {"name", kernel.name},
+          {"generated", kernel.is_generated},
+          {"nodes", kernel.nodes}};
+}
+
+std::string table_of_calls(const Explanation& found) {
+  std::vector<Row> rows = {{"calls of a step", "generated kernels", "of libraries"}};
+  for (Stage stage : {Stage::Forward, Stage::Backward, Stage::Inference}) {
+    const CallCounts counts = found.calls(stage);
+    if (counts.kernels + counts.library_calls > 0)
+      rows.push_back(
+          {names[size_t(stage)], std::to_string(counts.kernels), std::to_string(counts.library_calls)});
+  }
+  return table(rows);
+}
+
 /// What takes memory, the largest first.
 std::string table_of(std::vector<SavedValue> saved) {
   std::erase_if(saved, [](const SavedValue& value) { return value.bytes == 0; });
@@ -91,6 +111,8 @@ std::string table_of(std::vector<SavedValue> saved) {
 void print_json(const Explanation& found) {
   Json saved = Json::array();
   for (const SavedValue& value : found.saved) saved.push_back(json_of(value));
+  Json kernels = Json::array();
+  for (const KernelInfo& kernel : found.kernels) kernels.push_back(json_of(kernel));
   std::cout << Json{{"joint", found.joint.to_string()},
                     {"forward", found.forward.to_string()},
                     {"backward", found.backward.empty() ? Json() : Json(found.backward.to_string())},
@@ -104,6 +126,7 @@ void print_json(const Explanation& found) {
                     {"eager_saved_bytes", found.eager_saved_bytes},
                     {"predicted_peak_bytes", found.predicted_peak_bytes},
                     {"saved", saved},
+                    {"kernels", kernels},
                     {"trace_s", found.trace_seconds},
                     {"compile_s", found.compile_seconds}}
                    .dump()
@@ -126,6 +149,7 @@ void print_text(const Explanation& found) {
                       {"trace", duration(found.trace_seconds), "-"},
                       {"highest memory of a step, predicted", megabytes(found.predicted_peak_bytes), "-"},
                       {"compile", duration(found.compile_seconds), "-"}});
+  if (!found.kernels.empty()) std::cout << "\n" << table_of_calls(found);
   if (!found.saved.empty()) std::cout << "\n" << table_of(found.saved);
 }
 

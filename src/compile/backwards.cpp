@@ -117,6 +117,23 @@ Graph Derivative::expected_backward() {
   return parts_.size() == 1 ? only : record_.halves.backward;
 }
 
+std::vector<KernelInfo> Derivative::expected_kernels() {
+  std::vector<KernelInfo> found;
+  auto add = [&](const Executable& code, const Graph& graph, Stage stage) {
+    for (KernelInfo& kernel : code.kernels(graph)) {
+      kernel.stage = stage;
+      found.push_back(std::move(kernel));
+    }
+  };
+  add(*forward, record_.halves.forward, forward_place().stage);
+  if (forward_place().stage != Stage::Forward) return found;
+  for (const OrderPart& part : parts_) {
+    const auto code = backward(expected_of(part, record_.expected));
+    add(*code->code, code->graph_in(record_.halves), Stage::Backward);
+  }
+  return found;
+}
+
 PartBackward Derivative::expected_backward(size_t part) const {
   if (parts_.size() > 1) return backward_of(parts_[part], record_.halves);
   return {record_.halves.backward, held_[0]};

@@ -58,6 +58,8 @@ class Derivative {
   std::shared_ptr<const BackwardCode> backward(const BackwardVariant& variant);
   /// What is expected, compiled: the backwards of all parts in one graph.
   Graph expected_backward();
+  /// What the forward calls, and the backward that is expected where there is one, which is compiled for it.
+  std::vector<KernelInfo> expected_kernels();
   /// The same backward with a derivative of its own, which needs this one to be there.
   std::shared_ptr<Derivative> next(const BackwardVariant& variant);
 

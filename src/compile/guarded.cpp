@@ -52,6 +52,7 @@ class Guarded final : public Executable {
   }
   bool shields_itself() const override { return true; }
   std::optional<std::vector<uint8_t>> artifact() const override { return code_->artifact(); }
+  std::vector<KernelInfo> kernels(const Graph& graph) const override { return code_->kernels(graph); }
   std::vector<Listing> listings() const override { return code_->listings(); }
 
  private:

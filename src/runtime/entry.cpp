@@ -235,6 +235,13 @@ int64_t Entry::saved_bytes() const {
   return distinct_bytes(graph, first_->record().halves.saved, owned);
 }
 
+CallCounts Explanation::calls(Stage stage) const {
+  CallCounts counts;
+  for (const KernelInfo& kernel : kernels)
+    if (kernel.stage == stage) ++(kernel.is_generated ? counts.kernels : counts.library_calls);
+  return counts;
+}
+
 Explanation Entry::explain() {
   Explanation e;
   e.eager_reason = reason_to_run_as_it_is();
@@ -244,6 +251,7 @@ Explanation Entry::explain() {
     return e;
   }
   if (trains && !backward_error_) e.backward = first_->expected_backward();
+  e.kernels = first_->expected_kernels();
   // Behind the trace another backward may be being recorded.
   std::lock_guard recording(compilation_.mutex);
   e.joint = first_->joint().graph;

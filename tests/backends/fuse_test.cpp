@@ -78,6 +78,42 @@ TEST(Fuse, LayerNormIsOneKernel) {
                     {at::randn({64, 100}), at::randn({100}), at::randn({100})});
 }
 
+/// One product, and what comes behind it.
+Tensors layer(const Tensors& in) { return {at::gelu(at::linear(in[0], in[1], in[2])).sum()}; }
+Tensors leaves_of_layer() {
+  return {at::randn({8, 6}).requires_grad_(), at::randn({4, 6}).requires_grad_(),
+          at::randn({4}).requires_grad_()};
+}
+
+TEST(Fuse, ExplainsWhichKernelsAStepCallsAndWhatIsLeftToLibtorch) {
+  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  const Explanation found = fused(layer).explain(leaves_of_layer());
+  EXPECT_EQ(found.calls(Stage::Forward).library_calls, 1u) << "of linear; views are no calls";
+  EXPECT_GE(found.calls(Stage::Forward).kernels, 1u);
+  EXPECT_EQ(found.calls(Stage::Backward).library_calls, 2u) << "one product for each factor";
+  EXPECT_GE(found.calls(Stage::Backward).kernels, 1u);
+  EXPECT_EQ(found.calls(Stage::Inference).kernels + found.calls(Stage::Inference).library_calls, 0u);
+  for (const KernelInfo& kernel : found.kernels) {
+    EXPECT_EQ(kernel.name.starts_with(kernel.is_generated ? "tandem_" : "aten::"), true) << kernel.name;
+    const std::string graph = (kernel.stage == Stage::Forward ? found.forward : found.backward).to_string();
+    EXPECT_GT(kernel.nodes.size(), 0u) << kernel.name;
+    for (const std::string& node : kernel.nodes) EXPECT_NE(graph.find(node), std::string::npos) << node;
+  }
+}
+
+TEST(Fuse, OtherBackendsSayWhatTheyCallToo) {
+  for (const char* backend : {"eager", "debug"}) {
+    const Explanation found = Compiled(layer, {.backend = backend}).explain(leaves_of_layer());
+    EXPECT_EQ(found.calls(Stage::Forward).kernels, 0u);
+    EXPECT_EQ(found.calls(Stage::Forward).library_calls, 3u) << "linear, gelu and sum";
+    EXPECT_GT(found.calls(Stage::Backward).library_calls, 3u);
+  }
+  const Compiler own = [](const Graph& graph, const CompileContext&) {
+    return boxed([graph](Tensors&& in) { return graph.run(std::move(in)); });
+  };
+  EXPECT_EQ(Compiled(layer, {.fw_compiler = own}).explain(leaves_of_layer()).kernels.size(), 0u);
+}
+
 TEST(Fuse, AnotherBatchSizeCompilesNoKernel) {
   if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
   const Compiled compiled = fused(chain);

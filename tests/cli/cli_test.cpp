@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "cli/program.h"
+#include "native/code.h"
 
 namespace {
 
@@ -26,11 +27,27 @@ TEST_F(Cli, BenchPrintsOneObjectWithTheKeysOfTheApi) {
       0)
       << errors();
   const Json line = object();
-  EXPECT_EQ(keys(line),
-            (std::vector<std::string>{"model", "device", "backend", "threads", "nodes", "eager_ms",
-                                      "tandem_ms", "speedup", "max_error", "eager_first_s", "cold_s",
-                                      "warm_s", "compile_s", "load_s", "saved_bytes", "eager_saved_bytes",
-                                      "predicted_peak_bytes", "peak_bytes", "eager_peak_bytes"}));
+  std::vector<std::string> of_api = {"model",
+                                     "device",
+                                     "backend",
+                                     "threads",
+                                     "nodes",
+                                     "eager_ms",
+                                     "tandem_ms",
+                                     "speedup",
+                                     "max_error",
+                                     "eager_first_s",
+                                     "cold_s",
+                                     "warm_s",
+                                     "compile_s",
+                                     "load_s",
+                                     "saved_bytes",
+                                     "eager_saved_bytes",
+                                     "predicted_peak_bytes",
+                                     "peak_bytes",
+                                     "eager_peak_bytes"};
+  of_api.insert(of_api.end(), {"kernels", "library_calls"});
+  EXPECT_EQ(keys(line), of_api);
   EXPECT_EQ(line["model"], "mlp");
   EXPECT_EQ(line["device"], "cpu");
   EXPECT_EQ(line["backend"], "eager");
@@ -46,6 +63,16 @@ TEST_F(Cli, BenchPrintsOneObjectWithTheKeysOfTheApi) {
   EXPECT_GE(line["eager_peak_bytes"].get<int64_t>(), 16 * (256 * 256 + 3 * 256) * 4);
   EXPECT_LE(line["peak_bytes"], line["eager_peak_bytes"]);
   EXPECT_LE(line["saved_bytes"], line["eager_saved_bytes"]);
+  EXPECT_EQ(line["kernels"], 0);
+  EXPECT_GT(line["library_calls"], 0);
+}
+
+TEST_F(Cli, BenchCountsTheKernelsOfFuse) {
+  if (!tandem::native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  ASSERT_EQ(run({"bench", "--model", "chain", "--backend", "fuse", "--seconds", "0.1", "--json"}), 0)
+      << errors();
+  EXPECT_GT(object()["kernels"], 0);
+  EXPECT_LT(object()["library_calls"], 5);
 }
 
 TEST_F(Cli, BenchPrintsATableForPeople) {
@@ -132,8 +159,11 @@ TEST_F(Cli, ExplainPrintsGraphsAndContractOfAScript) {
   EXPECT_NE(line["contract"].get<std::string>().find("'x'"), std::string::npos) << line["contract"];
   EXPECT_GT(line["saved"].size(), 0u);
   for (const Json& value : line["saved"]) EXPECT_NE(value["why"], "") << value;
+  EXPECT_GT(line["kernels"].size(), 0u);
+  for (const Json& kernel : line["kernels"]) EXPECT_EQ(kernel["generated"], false) << kernel;
   ASSERT_EQ(run({"explain", file, "--input", "2x3"}), 0) << errors();
   EXPECT_NE(output().find("\nbackward\n"), std::string::npos) << output();
+  EXPECT_NE(output().find("of libraries"), std::string::npos) << output();
   EXPECT_NE(run({"explain", file, "--input", "2x:f32"}), 0);
   EXPECT_NE(errors().find("2x:f32"), std::string::npos) << errors();
   EXPECT_NE(run({"explain", file, "--input", "2x3:f33"}), 0);
