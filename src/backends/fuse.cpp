@@ -1,5 +1,6 @@
 #include <c10/util/hash.h>
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 
@@ -77,6 +78,7 @@ class FuseBackend : public Backend {
   bool fuses(const Graph& graph, const Node& node) const override { return loops::is_for_loops(graph, node); }
   DecompositionTable decompositions() const override { return loop_decompositions(); }
   std::shared_ptr<Executable> compile(const Graph& graph, const CompileContext& context) override {
+    say_where_there_are_no_loops(context.device);
     FusedGraph fused = known_.fuse(graph, context.threads);
     Machine machine = native::code_of(kernels_of(fused));
     return executable_of(std::move(fused), std::move(machine));
@@ -84,6 +86,7 @@ class FuseBackend : public Backend {
   /// Bytes say which nodes are a group; what is read and written where is found in the graph.
   std::shared_ptr<Executable> load(const std::vector<uint8_t>& bytes, const Graph& graph,
                                    const CompileContext& context) override {
+    say_where_there_are_no_loops(context.device);
     ByteReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     known_.add(graph, context.threads, read_members(reader));
     FusedGraph fused = known_.fuse(graph, context.threads);
@@ -99,6 +102,15 @@ class FuseBackend : public Backend {
 
  protected:
   KnownGroups known_;
+
+ private:
+  void say_where_there_are_no_loops(c10::Device device) {
+    if (!device.is_cpu() && !has_said_it_.exchange(true))
+      say("backend fuse: on " + c10::DeviceTypeName(device.type(), /*lower_case=*/true) +
+           " everything runs through libtorch, for now");
+  }
+
+  std::atomic<bool> has_said_it_ = false;
 };
 
 class LoopsBackend final : public FuseBackend {

@@ -13,8 +13,8 @@ namespace tandem {
 
 namespace {
 
-constexpr std::string_view known_topics[] = {"all",    "cache", "compile",   "contract",
-                                             "graphs", "joint", "loops", "signature", "trace"};
+constexpr std::string_view known_topics[] = {"all",   "cache", "compile",   "contract", "graphs",
+                                             "joint", "loops", "signature", "trace"};
 
 /// What TANDEM_LOGS asked for. A level without topics means every topic, as does the topic "all".
 struct Listening {
@@ -98,6 +98,8 @@ void log(const char* topic, const std::string& message) {
 void log_details(const char* topic, const std::string& message) {
   if (logs_details(topic)) logger().debug("{}: {}", topic, message);
 }
+
+void say(const std::string& message) { logger().info("{}", message); }
 
 void warn(const std::string& message) { logger().warn("warning: {}", message); }
 

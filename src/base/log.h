@@ -14,6 +14,8 @@ TANDEM_FOR_PYTHON void log(const char* topic, const std::string& message);
 /// The same at level debug: what only somebody who looks for something specific wants to read.
 bool logs_details(const char* topic);
 void log_details(const char* topic, const std::string& message);
+/// One line on what takes long or is not as one may expect, shown unless TANDEM_LOGS has a level above info.
+void say(const std::string& message);
 /// One warning, shown unless TANDEM_LOGS has the level "error" or "off".
 TANDEM_FOR_PYTHON void warn(const std::string& message);
 

@@ -16,6 +16,7 @@
 #include "native/compiler.h"
 #include "native/machine_code.h"
 #include "native/processor.h"
+#include "native/progress.h"
 
 namespace tandem::native {
 namespace {
@@ -84,7 +85,7 @@ struct Task {
 /// Tasks that were claimed, done by this thread and some more.
 class Work {
  public:
-  explicit Work(std::vector<Task> tasks) : tasks_(std::move(tasks)) {}
+  explicit Work(std::vector<Task> tasks) : tasks_(std::move(tasks)), progress_(tasks_.size()) {}
 
   void run() {
     std::vector<std::thread> helpers;
@@ -113,9 +114,11 @@ class Work {
       failure_ = std::current_exception();
     }
     memory().finish(*task.text, *task.result);
+    progress_.note_done();
   }
 
   std::vector<Task> tasks_;
+  Progress progress_;
   std::atomic<size_t> next_ = 0;
   std::mutex mutex_;
   std::exception_ptr failure_;

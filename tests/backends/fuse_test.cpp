@@ -1,9 +1,11 @@
 // What the backend `fuse` puts into one kernel, when it compiles one, and that eager's surroundings hold.
 #include <gtest/gtest.h>
+#include <tandem/build.h>
 #include <tandem/tandem.h>
 #include <torch/torch.h>
 
 #include "backends/fused_graph.h"
+#include "backends/registry.h"
 #include "fuzz/tolerance.h"
 #include "native/code.h"
 #include "support/compare.h"
@@ -112,6 +114,31 @@ TEST(Fuse, OtherBackendsSayWhatTheyCallToo) {
     return boxed([graph](Tensors&& in) { return graph.run(std::move(in)); });
   };
   EXPECT_EQ(Compiled(layer, {.fw_compiler = own}).explain(leaves_of_layer()).kernels.size(), 0u);
+}
+
+Graph exponential_on(c10::Device device) {
+  Graph graph;
+  Builder build(graph);
+  graph.set_outputs({build.call("aten::exp", {build.input({2, 3}, at::kFloat, device)})});
+  return graph;
+}
+
+TEST(Fuse, SaysOnceThatLibtorchRunsEverythingOnOtherDevices) {
+  const auto backend = make_fuse_backend();
+  auto said_on = [&](c10::Device device) {
+    CompileContext context;
+    context.device = device;
+    testing::internal::CaptureStderr();
+    const Graph graph = exponential_on(device);
+    EXPECT_EQ(backend->compile(graph, context)->kernels(graph).size(), 1u);
+    return testing::internal::GetCapturedStderr();
+  };
+  if (native::can_compile()) {
+    EXPECT_EQ(said_on(at::kCPU), "");
+  }
+  const std::string said = said_on(at::Device(at::kCUDA, 0));
+  EXPECT_TRUE(test::contains(said, "on cuda everything runs through libtorch")) << said;
+  EXPECT_EQ(said_on(at::Device(at::kCUDA, 0)), "");
 }
 
 TEST(Fuse, AnotherBatchSizeCompilesNoKernel) {

@@ -2,6 +2,7 @@
 #include "loops/kernels.h"
 #include "native/launches.h"
 #include "native/machine_code.h"
+#include "native/progress.h"
 
 #include <tandem/compiled.h>
 #include <tandem/error.h>
@@ -55,6 +56,33 @@ TEST(Code, IsTheSameEachTime) {
   forget_code();
   const std::vector<CodePointer> again = code_of(kernels);
   for (size_t i = 0; i < kernels.size(); ++i) EXPECT_EQ(again[i]->bytes(), before[i]->bytes());
+}
+
+TEST(Code, ThatTakesLongIsToldHowFarItIs) {
+  testing::internal::CaptureStderr();
+  Progress(2).note_done();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it has not taken long yet";
+  testing::internal::CaptureStderr();
+  Progress progress(3, std::chrono::seconds(0));
+  for (int i = 0; i < 3; ++i) progress.note_done();
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* part : {"1 of 3 kernels", "2 of 3 kernels", "3 of 3 kernels"})
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+}
+
+TEST(Code, OfManyKernelsIsCompiledWithALineASecond) {
+  NEEDS_COMPILER();
+  std::vector<loops::Kernel> kernels;
+  for (uint64_t seed = 20000; seed < 20400; ++seed)
+    kernels.push_back(loops::make_case(seed, supports).kernel);
+  forget_code();
+  testing::internal::CaptureStderr();
+  const auto start = Progress::Clock::now();
+  code_of(kernels);
+  const double seconds = std::chrono::duration<double>(Progress::Clock::now() - start).count();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(seconds > 1.5, said.find("kernels are done after") != std::string::npos)
+      << seconds << "s: " << said;
 }
 
 TEST(Code, ThreadsThatWantTheSameCompileItOnce) {
