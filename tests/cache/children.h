@@ -14,11 +14,13 @@ namespace tandem::test {
 /// A test `DISABLED_Child.<test>` that is running.
 using Child = FILE*;
 
+/// `program` is this one, or a copy of it.
 inline Child start_child(const std::string& test, const std::string& environment = "",
-                         const std::string& folder = ".") {
+                         const std::string& folder = ".", std::string program = "") {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return nullptr;
-  return popen(("cd " + folder + " && env " + environment + " '" + self +
+  if (program.empty()) program = self;
+  return popen(("cd " + folder + " && env " + environment + " '" + program +
                 "' --gtest_also_run_disabled_tests --gtest_filter=DISABLED_Child." + test)
                    .c_str(),
                "r");
