@@ -65,6 +65,7 @@ Recomputation::Recomputation(const Joint& joint, std::vector<bool> as_they_are,
       is_primal_(graph_.value_count()),
       written_(graph_.value_count()),
       repeatable_(graph_.nodes().size()),
+      reads_primals_(graph_.value_count()),
       seen_(graph_),
       primals_(graph_),
       shared_(graph_),
@@ -82,7 +83,15 @@ Recomputation::Recomputation(const Joint& joint, std::vector<bool> as_they_are,
     for (const auto& [before, after] : node.writes) written_[size_t(before.id)] = true;
   for (Value v : never)
     if (const int32_t storage = graph_.meta(v).storage; storage >= 0) never_.insert(storage);
-  for (size_t n = 0; n < graph_.nodes().size(); ++n) repeatable_[n] = is_repeatable(n);
+  for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+    const Node& node = graph_.nodes()[n];
+    repeatable_[n] = is_repeatable(n);
+    bool reads_primals = false;
+    for_each_argument(node, [&](Value v) {
+      reads_primals = reads_primals || is_read_as_it_is(v) || reads_primals_[size_t(v.id)];
+    });
+    for_each_result(node, [&](Value v) { reads_primals_[size_t(v.id)] = reads_primals; });
+  }
 }
 
 bool Recomputation::is_seen_by_caller(Value value) const {
@@ -96,11 +105,18 @@ bool Recomputation::may_be_copied(Value primal) const {
   return is_dense(meta) && !meta.conj && !meta.neg && !shared_.contains(meta.storage);
 }
 
+/// One that is not made from copies alone. Where it was saved for its own sake, another backward would read
+/// that, which the caller may have written, in place of what eager's reads.
+bool Recomputation::is_output_behind_primals(Value value) const {
+  return reads_primals_[size_t(value.id)] && is_seen_by_caller(value) &&
+         !primals_.contains(graph_.meta(value).storage);
+}
+
 /// For a node that runs again. What the caller has may be another thing by then.
 bool Recomputation::is_available(Value value) const {
   if (is_constant_[size_t(value.id)]) return true;
   if (is_primal_[size_t(value.id)]) return is_read_as_it_is(value) || may_be_copied(value);
-  return may_recompute(value) ||
+  return (may_recompute(value) && !is_output_behind_primals(value)) ||
          (maker_[size_t(value.id)] >= 0 && may_save(value) && !is_seen_by_caller(value));
 }
 

@@ -55,6 +55,7 @@ class Recomputation {
  private:
   bool is_repeatable(size_t node) const;
   bool may_be_copied(Value primal) const;
+  bool is_output_behind_primals(Value value) const;
   Value state_of(size_t node) const;
   Value state_again(size_t node) const;
 
@@ -62,6 +63,7 @@ class Recomputation {
   const std::vector<bool> as_they_are_;
   std::vector<int32_t> maker_;
   std::vector<bool> is_constant_, is_primal_, written_, repeatable_;
+  std::vector<bool> reads_primals_;  ///< values: made again from primals that are read as they are
   /// storages: that the caller knows, of primals, of several of them
   StorageSet seen_, primals_, shared_, never_;
 };

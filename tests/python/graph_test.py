@@ -44,6 +44,11 @@ class Graphs(unittest.TestCase):
         self.assertEqual(sum(value.bytes for value in e.saved), 48)
         self.assertTrue(all(value.why for value in e.saved))
         self.assertGreater(e.nodes_recorded, 0)
+        self.assertEqual(
+            [(kernel.name, kernel.stage) for kernel in e.kernels if kernel.stage == "forward"],
+            [("aten::sin", "forward"), ("aten::cos", "forward")],
+        )
+        self.assertTrue(all(kernel.nodes and not kernel.is_generated for kernel in e.kernels))
 
     def test_names_of_parameters_and_arguments(self):
         model = torch.nn.Sequential(torch.nn.Linear(4, 2))

@@ -87,5 +87,25 @@ TEST(WrittenBetween, IsRefusedWhereEagerRefusesAndOnlyThere) {
       }
 }
 
+Tensors by_comparison(const Tensors& in) {
+  const at::Tensor e = at::logsumexp(in[0], 0);
+  return {e, in[0].sin(), at::where(e > 0, in[0], in[0]),
+          at::where(e.detach().view({1}) > 0, in[1], in[1] * 3)};
+}
+
+/// It computes the comparisons again rather than keeping them, and eager's backward reads them alone.
+TEST(WrittenBetween, WhatAFusingBackendComputesAgainReadsNoOutputOnlyForThat) {
+  for (const Asked& asked :
+       {Asked{2, 0, {0}}, {2, 1, {0}}, {2, 2, {0}}, {2, 3, {1}}, {3, 0, {0}}, {3, 2, {0}}, {3, 3, {1}}}) {
+    const Compiled fast(by_comparison, {.backend = "loops"});
+    const Callable compiled = [&](const Tensors& in) { return fast(in); };
+    auto is_refused = [&](const Callable& function) {
+      return test::contains(outcome(function, asked, true), "one of the variables needed");
+    };
+    EXPECT_EQ(is_refused(compiled), is_refused(by_comparison))
+        << asked.written << " written, " << asked.output << ": " << outcome(compiled, asked, true);
+  }
+}
+
 }  // namespace
 }  // namespace tandem
