@@ -8,6 +8,7 @@
 #include "backends/library_calls.h"
 #include "backends/products.h"
 #include "native/named_code.h"
+#include "ops/facts.h"
 
 namespace tandem {
 namespace {
@@ -35,7 +36,9 @@ class FusedExecutable final : public Executable {
     const Graph calls = copies_back(fused_.graph) ? write_inputs_directly(fused_.graph) : fused_.graph;
     for (const Node& node : calls.nodes())
       if (node.op == fused_operator())
-        add_launches(group_called_by(node), graph, found);
+        add_launches(number_in(node), graph, found);
+      else if (node.op == side_by_side_operator())
+        add_products(node, calls, found);
       else if (is_library_call(node))
         found.push_back(library_call(calls, node));
     return found;
@@ -53,7 +56,8 @@ class FusedExecutable final : public Executable {
   }
 
  private:
-  static size_t group_called_by(const Node& node) {
+  /// Of the group or the products that it stands for.
+  static size_t number_in(const Node& node) {
     return size_t(std::get<c10::IValue>(node.arguments[1]).toInt());
   }
 
@@ -63,6 +67,12 @@ class FusedExecutable final : public Executable {
       for (int32_t member : *members) nodes.push_back(name_of(graph, graph.nodes().at(size_t(member))));
     for (const loops::Launch& launch : fused_.groups[group].launches)
       found.push_back({.name = native::name_of(launch.kernel), .is_generated = true, .nodes = nodes});
+  }
+
+  void add_products(const Node& call, const Graph& calls, std::vector<KernelInfo>& to) const {
+    const auto& results = std::get<std::vector<Value>>(call.results[0]);
+    for (size_t p = 0; const Graph& product : fused_.side_by_side[number_in(call)])
+      to.push_back({.name = full_name(product.nodes()[0].op), .nodes = {calls.name(results[p++])}});
   }
 
   void add_listings(const loops::Kernel& kernel, const std::string& name, std::vector<Listing>& found) const {
