@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <set>
 
@@ -167,6 +168,14 @@ void keep_generators(GeneratorsKept& kept, const Graph& graph) {
         kept.keep(constant->toGenerator());
 }
 
+/// A view that was made under no_grad requires grad with its base, and is a leaf of its own where it was
+/// asked to be.
+void make_leaf_where_asked(const at::Tensor& fake, const at::Tensor& real) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(fake);
+  if (meta && meta->requires_grad_ && fake.is_leaf() && real.is_view() && real.is_leaf())
+    at::Tensor(real).set_requires_grad(true);
+}
+
 /// What the program did to a leaf besides calling operators.
 void give_leaf_its_gradient(Replay& run, const at::Tensor& fake, const at::Tensor& real) {
   if (!fake.is_leaf() || !fake.requires_grad()) return;
@@ -205,6 +214,7 @@ Tensors replay(const Traced& traced) {
     if (!fake.defined()) return fake;
     at::Tensor real = run.of(fake);
     if (fake.retains_grad()) real.retain_grad();
+    make_leaf_where_asked(fake, real);
     give_leaf_its_gradient(run, fake, real);
     return real;
   };

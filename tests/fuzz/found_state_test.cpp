@@ -51,6 +51,20 @@ TEST(FoundState, ALeafThatTheFunctionMakesAndReturns) {
                     true);
 }
 
+TEST(FoundState, AViewUnderNoGradOfALeafStartsToRequireGrad) {
+  expect_same_calls([] { return one_leaf({}); }, 1,
+                    [](Tensors v) {
+                      at::Tensor view;
+                      {
+                        at::NoGradGuard no_grad;
+                        view = v[0].squeeze();
+                      }
+                      fuzz::add_length_of_history(v[0]);
+                      return Tensors{view.requires_grad_()};
+                    },
+                    true);
+}
+
 TEST(FoundState, AResultThatIsDetachedInPlaceAndReturnedTwice) {
   expect_same_calls([] { return one_leaf({2}); }, 1,
                     [](Tensors v) {
