@@ -157,6 +157,18 @@ class Cutter {
     for (const auto& [node, piece] : *piece_of_)
       if (runs_own_code(const_cast<torch::autograd::Node&>(*node)) && !is_boundary(*node))
         order_.parts[piece].runs_own_code = true;
+    auto has_any = [](const OrderPart& part) { return part.runs_own_code; };
+    if (std::none_of(order_.parts.begin(), order_.parts.end(), has_any)) return;
+    for (OrderPart& part : order_.parts)
+      for (size_t s = 0; s < part.sources; ++s) part.reaches.push_back(leaves_behind(part, s));
+  }
+
+  std::vector<bool> leaves_behind(const OrderPart& part, size_t source) const {
+    const NumberedNodes behind = numbered_nodes_behind({order_.sources[part.first_source + source]});
+    std::vector<bool> found;
+    for (size_t l = part.first_leaf; l < part.first_leaf + part.leaves; ++l)
+      found.push_back(behind.numbers.count(gradient_edge(order_.leaves[l]).function.get()) > 0);
+    return found;
   }
 
   const at::Tensor& leaf(size_t input) const { return tracer_.inputs()[input].leaf; }
@@ -181,9 +193,6 @@ size_t part_of(const std::vector<OrderPart>& parts, const BackwardVariant& varia
   for (size_t p = 0; p < parts.size(); ++p)
     for (size_t s = 0; s < parts[p].sources; ++s)
       if (variant.tangents[parts[p].first_source + s]) return p;
-  for (size_t p = 0; p < parts.size(); ++p)
-    for (size_t l = 0; l < parts[p].leaves; ++l)
-      if (variant.wanted[parts[p].first_leaf + l]) return p;
   return 0;
 }
 

@@ -87,9 +87,14 @@ struct Differentiation {
   Tensors sources, leaves, tangents;
 
   Differentiation(Tracer& tracer, const Order& order, const BackwardVariant& variant, Phase phase) {
+    torch::autograd::edge_list come_by;
     for (size_t i = 0; i < order.sources.size(); ++i) {
       if (!variant.tangents[i]) continue;
       const Tangent& tangent = *variant.tangents[i];
+      if (tangent.undefined) {
+        come_by.push_back(torch::autograd::impl::gradient_edge(order.sources[i]));
+        continue;
+      }
       arrived.push_back(tracer.add_tangent(tangent));
       if (tangent.zero) tracer.as_zero(arrived.back());
       const SoleView* view =
@@ -101,21 +106,18 @@ struct Differentiation {
     }
     for (size_t i = 0; i < order.leaves.size(); ++i)
       if (variant.wanted[i]) leaves.push_back(order.leaves[i]);
-    if (sources.empty()) bring_nothing(tracer, order, order.parts[part_of(order.parts, variant)]);
+    if (!come_by.empty()) bring_nothing(tracer, std::move(come_by));
   }
 
  private:
   /// autograd::grad takes no gradient that is undefined.
-  void bring_nothing(Tracer& tracer, const Order& order, const OrderPart& part) {
-    torch::autograd::edge_list edges;
-    for (size_t i = part.first_source; i < part.first_source + part.sources; ++i)
-      edges.push_back(torch::autograd::impl::gradient_edge(order.sources[i]));
-    const TensorMeta like = tracer.graph().meta(tracer.value_of(order.sources[part.first_source]));
-    sources.push_back(tracer.add_end(like));
-    tangents.push_back(tracer.add_end(like));
-    auto nothing = make_node<Nothing>(std::move(edges));
-    const uint32_t place = nothing->add_input_metadata(sources[0]);
-    torch::autograd::impl::set_gradient_edge(sources[0], {NodePtr(std::move(nothing)), place});
+  void bring_nothing(Tracer& tracer, torch::autograd::edge_list&& to) {
+    const TensorMeta number{.dtype = at::kFloat};
+    sources.push_back(tracer.add_end(number));
+    tangents.push_back(tracer.add_end(number));
+    auto nothing = make_node<Nothing>(std::move(to));
+    const uint32_t place = nothing->add_input_metadata(sources.back());
+    torch::autograd::impl::set_gradient_edge(sources.back(), {NodePtr(std::move(nothing)), place});
   }
 };
 

@@ -17,6 +17,8 @@ struct OrderPart {
   /// of what lies in other pieces; null where there is none
   std::shared_ptr<const Elsewhere> elsewhere = {};
   bool runs_own_code = false;  ///< of the first order: a custom function's or a hook's, on the way
+  /// where such code runs in any part: which leaves each source leads to
+  std::vector<std::vector<bool>> reaches = {};
 };
 
 /// What a derivative is taken of: fakes with their autograd graph, and what was recorded behind the forward
@@ -38,7 +40,7 @@ Order first_order(const Traced& traced, const Plan& plan);
 /// begins there anew.
 Order cut_into_pieces(Traced& traced, const Plan& plan, const Pieces& pieces);
 
-/// Which part of its order a backward is asked for, by what is wanted where no gradient arrives.
+/// Which part of its order a backward is asked for.
 size_t part_of(const std::vector<OrderPart>& parts, const BackwardVariant& variant);
 /// What of all that is expected is expected of one part.
 BackwardVariant expected_of(const OrderPart& part, const BackwardVariant& all);

@@ -10,6 +10,8 @@ namespace tandem {
 /// One that requires grad is one that the gradients are to be differentiated by in turn.
 struct Tangent : TensorMeta {
   bool zero = false;  ///< libtorch's zeros without memory, which derivatives treat otherwise than numbers
+  /// none arrives, yet the engine comes by: a custom function on the way is given zeros
+  bool undefined = false;
   friend bool operator==(const Tangent&, const Tangent&) = default;
 };
 

@@ -19,7 +19,7 @@ constexpr size_t highest_order = 16;
 
 size_t arriving(const BackwardVariant& variant) {
   return size_t(std::count_if(variant.tangents.begin(), variant.tangents.end(),
-                              [](const auto& tangent) { return tangent.has_value(); }));
+                              [](const auto& tangent) { return tangent && !tangent->undefined; }));
 }
 
 bool same_shape(const BackwardVariant& a, const BackwardVariant& b) {
@@ -177,6 +177,7 @@ class EntryReader {
       if (!reader_.flag()) return;
       tangent = Tangent{read_meta(reader_)};
       tangent->zero = reader_.flag();
+      tangent->undefined = reader_.flag();
     });
     reader_.list(1, [&] { variant.wanted.push_back(reader_.flag()); });
     return variant;

@@ -96,6 +96,7 @@ class EntryWriter {
       if (!tangent) return;
       write_meta(writer_, *tangent);
       writer_.byte(tangent->zero);
+      writer_.byte(tangent->undefined);
     });
     writer_.list(variant.wanted, [&](bool wanted) { writer_.byte(wanted); });
   }

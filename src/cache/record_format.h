@@ -6,7 +6,7 @@
 
 namespace tandem::cache {
 
-constexpr uint64_t entry_format = 3;
+constexpr uint64_t entry_format = 4;
 constexpr size_t artifact_bytes = 32;  ///< of the name of one
 
 }  // namespace tandem::cache

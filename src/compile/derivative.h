@@ -76,11 +76,6 @@ class Derivative {
   }
   /// The saved values that backwards of a part may read.
   const std::vector<size_t>& held_by(size_t part) const { return held_[part]; }
-  /// Whether something may come of gradients that are none: eager gives zeros to a custom function.
-  bool answers_nothing(size_t part) const {
-    return below_ ? below_->answers_nothing(part_of(below_->parts_, record_.variant))
-                  : compilation_.first.parts[part].runs_own_code;
-  }
   bool is_first() const { return number_ == 1; }
   /// For ByVariant.
   const BackwardVariant& variant() const { return record_.variant; }

@@ -111,11 +111,16 @@ void CompiledNode::save(const Tensors& saved, const Tensors& results) {
 }
 
 variable_list CompiledNode::apply(variable_list&& gradients) {
-  if (std::none_of(gradients.begin(), gradients.end(), [](const at::Tensor& g) { return g.defined(); }) &&
-      !answers_nothing(gradients))
+  const std::vector<bool> passages = take_passages(gradients), came = all_that_come(gradients, passages);
+  if (!brings_any(gradients, passages)) {
+    pass_on(came, variable_list(num_outputs()));
     return variable_list(num_outputs());
+  }
   try {
-    return run_rows(std::move(gradients), !torch::autograd::get_current_graph_task_keep_graph());
+    variable_list found =
+        run_rows(std::move(gradients), passages, !torch::autograd::get_current_graph_task_keep_graph());
+    pass_on(came, found);
+    return found;
   } catch (const Error& error) {
     if (raise_in_host()) raise_in_host()(error);
     throw;
@@ -137,23 +142,24 @@ void CompiledNode::attach(at::Tensor& output) {
 
 /// Compiled code knows nothing of the dimensions that a vmap hides: it runs once for each of the backwards
 /// that the vmap stands for.
-variable_list CompiledNode::run_rows(variable_list&& gradients, bool is_last) {
+variable_list CompiledNode::run_rows(variable_list&& gradients, const std::vector<bool>& passages,
+                                     bool is_last) {
   if (auto batch = HiddenBatch::of(gradients)) {
     if (batch->size() == 0)
       throw UnsupportedError(
           "a compiled backward was given a batch of no gradients (is_grads_batched, vectorize=True)");
     std::vector<Tensors> rows;
     for (int64_t i = 0; i < batch->size(); ++i)
-      rows.push_back(run_rows(batch->row(gradients, i), is_last && i + 1 == batch->size()));
+      rows.push_back(run_rows(batch->row(gradients, i), passages, is_last && i + 1 == batch->size()));
     return batch->join(rows);
   }
   for (at::Tensor& gradient : gradients) gradient = plain(std::move(gradient));
-  return c10::GradMode::is_enabled() ? run_differentiably(std::move(gradients), is_last)
-                                     : run(std::move(gradients), is_last);
+  const BackwardVariant asked = variant(gradients, passages);
+  return c10::GradMode::is_enabled() ? run_differentiably(asked, std::move(gradients), is_last)
+                                     : run(asked, std::move(gradients), is_last);
 }
 
-variable_list CompiledNode::run(variable_list&& gradients, bool is_last) {
-  const BackwardVariant asked = variant(gradients);
+variable_list CompiledNode::run(const BackwardVariant& asked, variable_list&& gradients, bool is_last) {
   refuse_second(asked);
   const auto made = derivative_.backward(asked);
   const BackwardCode& code = *made;
@@ -170,8 +176,8 @@ variable_list CompiledNode::run(variable_list&& gradients, bool is_last) {
 }
 
 /// Under create_graph: the gradients get a node like this one, of the next order.
-variable_list CompiledNode::run_differentiably(variable_list&& gradients, bool is_last) {
-  const BackwardVariant asked = variant(gradients);
+variable_list CompiledNode::run_differentiably(const BackwardVariant& asked, variable_list&& gradients,
+                                               bool is_last) {
   refuse_second(asked);
   Orders orders = orders_;
   const Derivative& next = *orders.emplace_back(derivative_.next(asked));
@@ -202,23 +208,20 @@ variable_list CompiledNode::run_differentiably(variable_list&& gradients, bool i
   return found;
 }
 
-BackwardVariant CompiledNode::variant(const variable_list& gradients) const {
+BackwardVariant CompiledNode::variant(const variable_list& gradients,
+                                      const std::vector<bool>& passages) const {
   BackwardVariant variant;
   const BackwardVariant& all = derivative_.record().expected;
   variant.tangents.resize(all.tangents.size());
   variant.wanted.resize(all.wanted.size());
-  for (size_t i = 0; i < gradients.size(); ++i)
-    variant.tangents[part().first_source + i] = described(gradients[i]);
-  for (size_t i = 0; i < num_outputs(); ++i)
-    variant.wanted[part().first_leaf + i] = !next_edge(i).is_valid() || task_should_compute_output(i);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    std::optional<Tangent>& tangent = variant.tangents[part().first_source + i];
+    const bool is_undefined = !passages.empty() && passages[i] && part().runs_own_code;
+    tangent = is_undefined ? all.tangents[part().first_source + i] : described(gradients[i]);
+    if (is_undefined) tangent->undefined = true;
+  }
+  for (size_t i = 0; i < num_outputs(); ++i) variant.wanted[part().first_leaf + i] = wants(i);
   return variant;
-}
-
-/// libtorch's own nodes have no gradient then for whatever they lead to.
-bool CompiledNode::answers_nothing(const variable_list& gradients) const {
-  if (!derivative_.answers_nothing(part_)) return false;
-  const std::vector<bool> wanted = variant(gradients).wanted;
-  return std::find(wanted.begin(), wanted.end(), true) != wanted.end();
 }
 
 /// Where the leaves of the next order lie. Its gradients may lead to what the caller got, which must not be

@@ -5,6 +5,8 @@
 
 #include <torch/csrc/autograd/saved_variable.h>
 
+#include <set>
+
 namespace tandem {
 
 /// Saved values count the writes to the tensors that they share memory with.
@@ -38,12 +40,21 @@ class CompiledNode final : public torch::autograd::Node {
   void attach(at::Tensor& output);
 
  private:
-  variable_list run_rows(variable_list&& gradients, bool is_last);
-  variable_list run(variable_list&& gradients, bool is_last);
-  variable_list run_differentiably(variable_list&& gradients, bool is_last);
-  BackwardVariant variant(const variable_list& gradients) const;
-  /// Whether something may come of gradients that are none.
-  bool answers_nothing(const variable_list& gradients) const;
+  /// `passages` are the places by which eager's engine would come without a gradient; empty where no code of
+  /// the user's minds.
+  variable_list run_rows(variable_list&& gradients, const std::vector<bool>& passages, bool is_last);
+  variable_list run(const BackwardVariant& asked, variable_list&& gradients, bool is_last);
+  variable_list run_differentiably(const BackwardVariant& asked, variable_list&& gradients, bool is_last);
+  BackwardVariant variant(const variable_list& gradients, const std::vector<bool>& passages) const;
+  std::vector<bool> take_passages(const variable_list& gradients);
+  static std::vector<bool> all_that_come(const variable_list& gradients, std::vector<bool> passages);
+  bool wants(size_t output) const {
+    return !next_edge(output).is_valid() || task_should_compute_output(output);
+  }
+  bool brings_any(const variable_list& gradients, const std::vector<bool>& passages) const;
+  void pass_on(const std::vector<bool>& came, const variable_list& found);
+  void note_passage(size_t place);
+  static void note_passage_behind(torch::autograd::Edge edge);
   edge_list edges_above();
   const OrderPart& part() const { return derivative_.parts()[part_]; }
   void refuse_second(const BackwardVariant& asked);
@@ -57,7 +68,8 @@ class CompiledNode final : public torch::autograd::Node {
   const size_t part_;
   /// by their places; those that this part never reads are empty
   std::vector<torch::autograd::SavedVariable> saved_;
-  std::vector<Between> done_;  ///< backwards that were the last ones through their nodes
+  std::set<std::pair<int, size_t>> passages_;  ///< of graph tasks that are under way, by places
+  std::vector<Between> done_;                  ///< backwards that were the last ones through their nodes
   const edge_list beyond_;
   std::vector<std::optional<WeakNodePtr>> own_;  ///< before this node, by the places of outputs
 };

@@ -120,6 +120,42 @@ TEST(FoundHistories, ACustomFunctionBehindAnotherResultOfAListOperator) {
         return Tensors{scaled, at::_foreach_sin({scaled, sum}).at(1)};
       },
       /*higher_orders=*/true);
+  expect_same(
+      two, {557831},
+      [](Tensors v) {
+        at::Tensor sum;
+        {
+          at::NoGradGuard no_grad;
+          sum = at::add(v[1], v[0], 3);
+        }
+        at::Tensor turned = fuzz::custom_scaled(1, v[0]).t();
+        return Tensors{turned, at::_foreach_sin({turned, sum}).at(1)};
+      },
+      /*higher_orders=*/true);
+}
+
+/// Of several custom functions, those behind the list operator alone.
+TEST(FoundHistories, SomeOfSeveralCustomFunctionsBehindAListOperator) {
+  auto three = [] {
+    Scene scene;
+    for (int i = 0; i < 3; ++i) scene.pool.push_back(leaf_of(scene, {2}).clone());
+    return scene;
+  };
+  expect_same(
+      three, {},
+      [](Tensors v) {
+        at::Tensor once = fuzz::custom_scaled(2, v[0]), twice = fuzz::custom_scaled(3, v[1]);
+        return Tensors{at::_foreach_mul({v[2], once}, 3).at(0), once, twice, once * twice};
+      },
+      /*higher_orders=*/true);
+  expect_same(
+      three, {},
+      [](Tensors v) {
+        at::Tensor once = fuzz::custom_scaled(2, v[0]), twice = fuzz::custom_scaled(3, v[1]);
+        Tensors products = at::_foreach_mul({v[2], once, twice}, 3);
+        return Tensors{products[0], once, twice, products[2]};
+      },
+      /*higher_orders=*/true);
 }
 
 /// Eager looks at the history that the input had before its view was written, which is none, and refuses.
