@@ -87,8 +87,7 @@ Tensors leaves_of_layer() {
           at::randn({4}).requires_grad_()};
 }
 
-TEST(Fuse, ExplainsWhichKernelsAStepCallsAndWhatIsLeftToLibtorch) {
-  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+void expect_calls_of_layer() {
   const Explanation found = fused(layer).explain(leaves_of_layer());
   EXPECT_EQ(found.calls(Stage::Forward).library_calls, 1u) << "of linear; views are no calls";
   EXPECT_GE(found.calls(Stage::Forward).kernels, 1u);
@@ -101,6 +100,15 @@ TEST(Fuse, ExplainsWhichKernelsAStepCallsAndWhatIsLeftToLibtorch) {
     EXPECT_GT(kernel.nodes.size(), 0u) << kernel.name;
     for (const std::string& node : kernel.nodes) EXPECT_NE(graph.find(node), std::string::npos) << node;
   }
+}
+
+TEST(Fuse, ExplainsWhichKernelsAStepCallsAndWhatIsLeftToLibtorch) {
+  if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
+  const int threads = at::get_num_threads();
+  expect_calls_of_layer();
+  at::set_num_threads(2);  // products may run side by side
+  expect_calls_of_layer();
+  at::set_num_threads(threads);
 }
 
 TEST(Fuse, OtherBackendsSayWhatTheyCallToo) {

@@ -46,7 +46,7 @@ TEST_F(Cli, BenchPrintsOneObjectWithTheKeysOfTheApi) {
                                      "predicted_peak_bytes",
                                      "peak_bytes",
                                      "eager_peak_bytes"};
-  of_api.insert(of_api.end(), {"kernels", "library_calls"});
+  of_api.insert(of_api.end(), {"held_bytes", "kernels", "library_calls"});
   EXPECT_EQ(keys(line), of_api);
   EXPECT_EQ(line["model"], "mlp");
   EXPECT_EQ(line["device"], "cpu");
