@@ -142,11 +142,16 @@ Tensors gradients_that_exist(Tracer& tracer, const Differentiation& all) {
 /// Zeros without memory, laid out like what they stand for.
 Value append_zeros(Graph& graph, const TensorMeta& like, Phase phase) {
   Builder build(graph, phase);
-  const Value zeros = build.call("aten::_efficientzerotensor",
-                                 {c10::IValue(c10::IntArrayRef(like.sizes)), c10::IValue(like.dtype),
-                                  c10::IValue(), c10::IValue(like.device)});
+  auto zeros_of = [&](const Dims& sizes) {
+    return build.call("aten::_efficientzerotensor",
+                      {c10::IValue(c10::IntArrayRef(sizes)), c10::IValue(like.dtype), c10::IValue(),
+                       c10::IValue(like.device)});
+  };
+  const Value zeros = zeros_of(like.sizes);
   if (same_strides(like.sizes, graph.meta(zeros).strides, like.strides)) return zeros;
-  return build.call("aten::as_strided", {zeros, c10::IValue(c10::IntArrayRef(like.sizes)),
+  // Their storage has a size, which strides are held to.
+  const int64_t spanned = like.storage_bytes() / int64_t(c10::elementSize(like.dtype));
+  return build.call("aten::as_strided", {zeros_of({spanned}), c10::IValue(c10::IntArrayRef(like.sizes)),
                                          c10::IValue(c10::IntArrayRef(like.strides))});
 }
 
