@@ -255,6 +255,22 @@ void Derivative::find_shared_versions() {
   }
 }
 
+/// What the order above that one would read of zeros without memory may not have been kept; it was for those
+/// that have memory.
+std::unique_ptr<Derivative> Derivative::above(const BackwardVariant& asked) const {
+  try {
+    return std::make_unique<Derivative>(*this, asked);
+  } catch (const UnsupportedError&) {
+    BackwardVariant with_memory = asked;
+    for (std::optional<Tangent>& tangent : with_memory.tangents)
+      if (tangent) tangent->zero = false;
+    if (with_memory == asked) throw;
+    auto made = std::make_unique<Derivative>(*this, with_memory);
+    made->record_.variant = asked;
+    return made;
+  }
+}
+
 std::shared_ptr<Derivative> Derivative::next(const BackwardVariant& asked) {
   if (auto known = above_.find(asked)) return known;
   std::lock_guard lock(compilation_.mutex);
@@ -273,7 +289,7 @@ std::shared_ptr<Derivative> Derivative::next(const BackwardVariant& asked) {
   std::shared_ptr<Derivative> made;
   try {
     Stopwatch watch(compilation_.times.compile), own(compilation_.times.backward), here(seconds);
-    made = std::make_shared<Derivative>(*this, asked);
+    made = above(asked);
   } catch (const UnsupportedError& reason) {
     throw UnsupportedError(std::string("a gradient that is to be differentiated in turn (create_graph) "
                                        "cannot be compiled here; call the function as it is for this one: ") +

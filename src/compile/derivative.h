@@ -134,6 +134,8 @@ class Derivative {
   /// This order recorded and split once more, for what of the stored one is no good; throws Error where that
   /// gives another forward.
   std::unique_ptr<Derivative> made_again() const;
+  /// The next order of this backward; throws UnsupportedError where it cannot be compiled.
+  std::unique_ptr<Derivative> above(const BackwardVariant& variant) const;
   bool has_backward() const { return closed_ || !record_.halves.backward.empty(); }
   /// Of a stored order above the first it is recorded when something asks for it.
   const Order& order() const;

@@ -128,7 +128,7 @@ void Derivative::open() {
 std::unique_ptr<Derivative> Derivative::made_again() const {
   std::unique_ptr<Derivative> again;
   if (below_) {
-    again = std::make_unique<Derivative>(*below_, record_.variant);
+    again = below_->above(record_.variant);
   } else {
     again = std::make_unique<Derivative>(compilation_);
     JointGraph made = compilation_.recorded([&] {

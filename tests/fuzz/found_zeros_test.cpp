@@ -40,6 +40,25 @@ TEST(FoundZeros, AreAddedInPlaceLikeOthers) {
   });
 }
 
+TEST(FoundZeros, HaveStridesOfTheirOwn) {
+  auto two = [] {
+    at::Tensor a = found::numbers({2, 1}), b = found::numbers({2, 1}).requires_grad_();
+    return fuzz::Scene{{a, b}, {b}};
+  };
+  expect_alike(two, 458157, [](Tensors v) { return Tensors{at::abs(at::cat({v[1], v[0]}, 1))}; });
+}
+
+TEST(FoundZeros, AreDifferentiatedWhereTheForwardIsGone) {
+  auto computed = [] {
+    at::Tensor leaf = found::numbers({}).requires_grad_();
+    return fuzz::Scene{{leaf.clone()}, {leaf}};
+  };
+  expect_alike(computed, 977160, [](Tensors v) {
+    v[0].sin_();
+    return Tensors{at::abs(v[0])};
+  });
+}
+
 /// Where a gradient comes from another node of the call, and where it is what the caller asked for.
 TEST(FoundZeros, LeaveACallAsEagersDo) {
   const at::Tensor x = torch::tensor({0.0, 2.0}, at::kDouble).requires_grad_();
