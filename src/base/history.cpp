@@ -92,4 +92,9 @@ bool has_hooks(torch::autograd::Node& node) {
          node.tensor_post_acc_grad_hooks();
 }
 
+bool have_hooks_behind(const std::vector<at::Tensor>& tensors) {
+  const auto nodes = nodes_behind(tensors);
+  return std::any_of(nodes.begin(), nodes.end(), [](auto* node) { return has_hooks(*node); });
+}
+
 }  // namespace tandem

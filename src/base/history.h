@@ -33,5 +33,7 @@ bool runs_own_code(torch::autograd::Node& node);
 /// Whether somebody registered code that runs with the node: before it, behind it, or when it has added to a
 /// gradient.
 bool has_hooks(torch::autograd::Node& node);
+/// Whether one of those behind the tensors has.
+bool have_hooks_behind(const std::vector<at::Tensor>& tensors);
 
 }  // namespace tandem

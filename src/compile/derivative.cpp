@@ -17,12 +17,6 @@
 namespace tandem {
 namespace {
 
-/// Whether the program registered hooks on tensors on the way to its results.
-bool have_hooks(const Tensors& results) {
-  const auto nodes = nodes_behind(results);
-  return std::any_of(nodes.begin(), nodes.end(), [](auto* node) { return has_hooks(*node); });
-}
-
 Partitioner partitioner_for(const Options& options) {
   return options.partition_fn ? options.partition_fn : find_partitioner(options.partitioner);
 }
@@ -280,11 +274,10 @@ std::shared_ptr<Derivative> Derivative::next(const BackwardVariant& asked) {
   // Of a sum of gradients the parts come one by one here, and a hook that is not linear tells the difference.
   const OrderPart& part = parts_[part_of(parts_, asked)];
   const auto first_source = order().sources.begin() + int64_t(part.first_source);
-  if (have_hooks(Tensors(first_source, first_source + int64_t(part.sources))))
+  if (have_hooks_behind(Tensors(first_source, first_source + int64_t(part.sources))))
     throw UnsupportedError(
         "a gradient that is to be differentiated in turn (create_graph) goes through hooks that the compiled "
-        "function registers on tensors; "
-        "call the function as it is for this one");
+        "function registers on tensors; call the function as it is for this one");
   double seconds = 0;
   std::shared_ptr<Derivative> made;
   try {

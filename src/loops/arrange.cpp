@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/processor.h"
 #include "loops/cost.h"
 #include "loops/loose.h"
 #include "loops/operators.h"
@@ -37,12 +38,17 @@ int64_t neighbours(const Loose& loose, std::optional<size_t> loop) {
   return count;
 }
 
-int32_t width_for(const Loose& loose, int64_t size) {
+/// Lanes fill four registers: a step waits for the one before it, and with fewer the processor waits too.
+int32_t width_for(const Loose& loose, int64_t size, bool is_scattered) {
+  constexpr int64_t registers = 4;
   const bool is_wide = std::any_of(loose.exprs.begin(), loose.exprs.end(), [](const Expr& expr) {
     return size_of(expr.type) == 8 && expr.op != Op::Number;
   });
-  if (size >= 32 && !is_wide) return 32;
-  return size >= 8 ? 8 : 1;
+  int64_t width = registers * processor_register_bytes() / (is_wide ? 8 : 4);
+  // What lies apart is read element by element, which lengthens the code.
+  if (is_scattered) width = std::min<int64_t>(width, 32);
+  while (width > size && width > 8) width /= 2;
+  return width <= size ? int32_t(width) : 1;
 }
 
 Step step_of(int64_t stride) { return stride == 0 ? Step::Zero : stride == 1 ? Step::One : Step::Any; }
@@ -59,7 +65,6 @@ Kernel describe(const Loose& loose, bool lane_kept) {
   kernel.lane_kept = lane_kept;
   kernel.kept = kept ? int32_t(*kept) + 1 : 0;
   kernel.reduced = int32_t(loose.nest.size()) - kernel.kept;
-  kernel.width = width_for(loose, loose.nest[size_t(kernel.lane())].size);
   kernel.numbers = int32_t(loose.numbers.size());
   for (const Loose::Slot& slot : loose.slots) {
     const Dims& strides = slot.access.strides;
@@ -67,6 +72,9 @@ Kernel describe(const Loose& loose, bool lane_kept) {
                               std::any_of(strides.begin() + kernel.kept, strides.end(),
                                           [](int64_t stride) { return stride != 0; })});
   }
+  const bool is_scattered = std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
+                                        [](const Buffer& buffer) { return buffer.lane == Step::Any; });
+  kernel.width = width_for(loose, loose.nest[size_t(kernel.lane())].size, is_scattered);
   kernel.exprs = loose.exprs;
   kernel.stores = loose.stores;
   return kernel;

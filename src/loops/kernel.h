@@ -95,7 +95,7 @@ struct Store {
 struct Kernel {
   int32_t kept = 0, reduced = 0;  ///< how many dimensions; kept ones come first
   bool lane_kept = true;  ///< lanes are neighbours along the last kept dimension, not the last reduced
-  int32_t width = 32;     ///< lanes: 32, 8 or 1
+  int32_t width = 32;     ///< lanes: 1, 8, 16, 32 or 64
   /// The first reduced dimension was cut into pieces, of which the first kept dimension is the number. All
   /// are as long but the last, which ends where Launch::cut_length does.
   bool cut = false;

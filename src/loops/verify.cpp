@@ -1,5 +1,6 @@
 #include "loops/operators.h"
 
+#include <bit>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -25,8 +26,9 @@ void verify_dimensions(const Kernel& kernel) {
   require(kernel.kept >= 0, "it has ", kernel.kept, " kept dimensions");
   require(kernel.reduced >= 0, "it has ", kernel.reduced, " reduced dimensions");
   require(kernel.numbers >= 0, "it has ", kernel.numbers, " numbers");
-  require(kernel.width == 32 || kernel.width == 8 || kernel.width == 1, "it has ", kernel.width,
-          " lanes, not 32, 8 or 1");
+  require(kernel.width == 1 ||
+              (kernel.width >= 8 && kernel.width <= 64 && std::has_single_bit(uint32_t(kernel.width))),
+          "it has ", kernel.width, " lanes, not 1, 8, 16, 32 or 64");
   require(!kernel.lane_kept || kernel.kept > 0, "its lanes are kept, but no dimension is");
   require(kernel.lane_kept || kernel.reduced > 0, "its lanes are reduced, but no dimension is");
   if (!kernel.cut) return;

@@ -15,7 +15,7 @@
 #include "loops/operators.h"
 #include "native/compiler.h"
 #include "native/machine_code.h"
-#include "native/processor.h"
+#include "base/processor.h"
 #include "native/progress.h"
 
 namespace tandem::native {

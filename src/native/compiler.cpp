@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "native/llvm/plugin.h"
-#include "native/processor.h"
+#include "base/processor.h"
 #include "tandem/error.h"
 
 namespace tandem::native {

@@ -4,7 +4,7 @@
 #include "cache/code_of_fuse.h"
 #include "cache/processes.h"
 #include "fuzz/tolerance.h"
-#include "native/processor.h"
+#include "base/processor.h"
 
 #include "base/sha256.h"
 
@@ -135,7 +135,7 @@ constexpr size_t features_size_at = 24, features_at = 80;
 TEST_F(FuseArtifacts, ForOtherProcessorsAreRefused) {
   EXPECT_EQ(train_here(), fresh);
   forge([](const std::string& code) {
-    const std::string& all = native::processor_features();
+    const std::string& all = processor_features();
     EXPECT_EQ(code.substr(features_at, all.size()), all);
     const std::string features = all + ",avx1024f";
     const uint64_t size = features.size();

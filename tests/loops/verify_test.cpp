@@ -42,7 +42,7 @@ TEST(VerifyKernel, RefusesDimensions) {
                  {{"it has -1 kept dimensions", [](Kernel& k) { k.kept = -1; }},
                   {"it has -2 reduced dimensions", [](Kernel& k) { k.reduced = -2; }},
                   {"it has -1 numbers", [](Kernel& k) { k.numbers = -1; }},
-                  {"it has 16 lanes, not 32, 8 or 1", [](Kernel& k) { k.width = 16; }},
+                  {"it has 12 lanes, not 1, 8, 16, 32 or 64", [](Kernel& k) { k.width = 12; }},
                   {"its lanes are kept, but no dimension is", [](Kernel& k) { k.kept = 0; }},
                   {"its lanes are reduced, but no dimension is", [](Kernel& k) { k.lane_kept = false; }},
                   {"it is cut without a kept and a reduced dimension", [](Kernel& k) { k.cut = true; }}});

@@ -5,7 +5,7 @@
 #include "native/llvm/plugin.h"
 #include "native/long_form.h"
 #include "native/machine_code.h"
-#include "native/processor.h"
+#include "base/processor.h"
 #include "support/mutate.h"
 #include "support/new_process.h"
 

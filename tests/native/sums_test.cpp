@@ -36,7 +36,7 @@ void expect_accurate(const at::Tensor& x, bool lane_kept) {
   const at::Tensor exact = x.to(at::kDouble).sum(dim), sizes = x.to(at::kDouble).abs().sum(dim);
   const double unit = x.scalar_type() == at::kFloat ? 0x1p-24 : 0x1p-53;
   const double of_eager = error_of(x.sum(dim), exact, sizes);
-  for (int32_t width : {32, 8, 1})
+  for (int32_t width : {64, 32, 16, 8, 1})
     EXPECT_LE(error_of(summed(x, lane_kept, width), exact, sizes), 4 * std::max(of_eager, unit))
         << "sum along " << dim << " of " << x.sizes() << " in " << width << " lanes; eager's is " << of_eager;
 }

@@ -50,7 +50,7 @@ Reduced reduce_by_ln2(Builder& builder, const Lanes& lanes, llvm::Value* x) {
   llvm::Value* first = lanes.fma(count, lanes.number(-ln2.high), x);
   llvm::Value* rest = lanes.fma(count, lanes.number(-ln2.low), first);
   llvm::Value* lost = lanes.fma(count, lanes.number(-ln2.low), builder.CreateFSub(first, rest));
-  return {exponent, rest, lost};
+  return {exponent, count, rest, lost};
 }
 
 llvm::Value* exponential_tail(Builder& builder, const Lanes& lanes, llvm::Value* rest) {
@@ -63,6 +63,7 @@ llvm::Value* plain_exponential(Builder& builder, const Lanes& lanes, llvm::Value
   const Reduced reduced = reduce_by_ln2(builder, lanes, x);
   llvm::Value* tail = exponential_tail(builder, lanes, reduced.rest);
   llvm::Value* near_one = builder.CreateFAdd(lanes.number(1), builder.CreateFAdd(reduced.rest, tail));
+  if (llvm::Value* scaled = lanes.scaled_at_once(near_one, reduced.power)) return scaled;
   return builder.CreateFMul(near_one, lanes.power_of_two(reduced.exponent));
 }
 
@@ -74,6 +75,7 @@ llvm::Value* emit_exp(Builder& builder, const Lanes& lanes, llvm::Value* x) {
       reduce_by_ln2(builder, lanes, lanes.at_least(lanes.at_most(x, ends.high), ends.low));
   llvm::Value* tail = exponential_tail(builder, lanes, reduced.rest);
   llvm::Value* near_one = builder.CreateFAdd(lanes.number(1), builder.CreateFAdd(reduced.rest, tail));
+  if (llvm::Value* scaled = lanes.scaled_at_once(near_one, reduced.power)) return scaled;
   llvm::Value* half = builder.CreateAShr(reduced.exponent, lanes.integer(1));
   llvm::Value* other = builder.CreateSub(reduced.exponent, half);
   llvm::Value* scaled = builder.CreateFMul(near_one, lanes.power_of_two(half));
@@ -100,7 +102,7 @@ llvm::Value* emit_sigmoid(Builder& builder, const Lanes& lanes, llvm::Value* x) 
   llvm::Value* small = emit_exp(builder, lanes, builder.CreateFNeg(lanes.abs(x)));
   llvm::Value* above =
       builder.CreateSelect(builder.CreateFCmpOLT(x, lanes.number(0)), small, lanes.number(1));
-  return builder.CreateFDiv(above, builder.CreateFAdd(lanes.number(1), small));
+  return lanes.quotient(above, builder.CreateFAdd(lanes.number(1), small));
 }
 
 }  // namespace tandem::native

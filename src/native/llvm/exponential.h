@@ -8,6 +8,7 @@ namespace tandem::native {
 /// x = exponent * ln 2 + rest, the rest at most half of ln 2 in size.
 struct Reduced {
   llvm::Value* exponent;  ///< an integer
+  llvm::Value* power;     ///< the same as a number of x's type
   llvm::Value* rest;
   llvm::Value* rest_error;  ///< what rounding took from it
 };

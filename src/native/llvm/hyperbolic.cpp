@@ -61,7 +61,7 @@ llvm::Value* tanh_by_polynomial(Builder& builder, const Lanes& lanes, llvm::Valu
   llvm::Value* square = builder.CreateFMul(size, size);
   llvm::Value* cube = builder.CreateFMul(square, size);
   llvm::Value* small = lanes.fma(cube, lanes.polynomial(square, tanh_f32), size);
-  llvm::Value* below_one = builder.CreateFDiv(lanes.number(2), grown_by_one(builder, lanes, size));
+  llvm::Value* below_one = lanes.quotient(lanes.number(2), grown_by_one(builder, lanes, size));
   return builder.CreateSelect(is_small, small, builder.CreateFSub(lanes.number(1), below_one));
 }
 

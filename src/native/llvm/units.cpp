@@ -95,7 +95,7 @@ void Emitter::emit_tiles() {
 /// is read at once the better.
 llvm::Value* Emitter::emit_wide_tiles(llvm::Value* begin, llvm::Value* end) {
   const int32_t lane = kernel_.lane();
-  width_ *= target_.register_bits / 128;
+  width_ *= 2;
   llvm::Value* past_last = builder_.CreateSub(end, int64(width_ - 1));
   const Range range = {begin, past_last, int64(width_)};
   const Values ends = emit_loop(builder_, range, {begin}, [&](llvm::Value* at, const Values&) {

@@ -1,8 +1,8 @@
-#include "native/processor.h"
+#include "base/processor.h"
 
 #include <algorithm>
 
-namespace tandem::native {
+namespace tandem {
 namespace {
 
 struct Feature {
@@ -62,4 +62,6 @@ bool processor_has(std::string_view features) {
 
 bool processor_suffices() { return processor_has("sse4.1,fma,avx2"); }
 
-}  // namespace tandem::native
+int64_t processor_register_bytes() { return processor_has("avx512vl") ? 64 : 32; }
+
+}  // namespace tandem

@@ -1,10 +1,11 @@
 /// What the processor offers that machine code may use.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace tandem::native {
+namespace tandem {
 
 /// Names of LLVM's, with commas between, of all that this processor and its system offer of those that code
 /// is compiled for.
@@ -16,4 +17,7 @@ bool processor_has(std::string_view features);
 /// Whether it has what all code needs.
 bool processor_suffices();
 
-}  // namespace tandem::native
+/// How many bytes the widest registers hold that machine code computes in.
+int64_t processor_register_bytes();
+
+}  // namespace tandem
