@@ -6,6 +6,7 @@
 #include "loops/anchors.h"
 #include "loops/arrange.h"
 #include "loops/cost.h"
+#include "loops/twins.h"
 
 namespace tandem::loops {
 namespace {
@@ -27,7 +28,8 @@ Candidates::Candidates(const Graph& graph, int64_t threads)
       anchors_(anchors(graph)),
       makers_(makers(graph)),
       is_for_loops_(for_loops(graph)),
-      source_{graph_, anchors_, makers_},
+      twins_(twins(graph, is_for_loops_)),
+      source_{graph_, anchors_, makers_, twins_},
       readers_(graph.value_count()),
       is_kept_(graph.value_count()) {
   find_readers();

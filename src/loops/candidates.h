@@ -47,6 +47,7 @@ class Candidates {
   const std::vector<Value> anchors_;
   const std::vector<int32_t> makers_;
   const std::vector<bool> is_for_loops_;  ///< of each node
+  const std::vector<int32_t> twins_;
   const Source source_;
   std::vector<std::vector<int32_t>> readers_;  ///< of each anchor, those that loops can compute
   std::vector<bool> is_kept_;                  ///< anchors that others read, or the caller

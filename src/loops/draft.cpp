@@ -104,8 +104,13 @@ class Drafting {
     return node >= 0 && std::binary_search(members_.begin(), members_.end(), node);
   }
 
+  /// What is computed here twice is computed once.
+  int32_t key(Value anchor) const {
+    return is_member(source_.makers[anchor.id]) ? source_.twins[size_t(anchor.id)] : anchor.id;
+  }
+
   bool store(Value value) {
-    for (const Evaluated& known : known_[value.id])
+    for (const Evaluated& known : known_[key(value)])
       if (goes_apart(known.access) && is_whole(value, known.access)) {
         made_.stores.push_back({{value, known.access}, known.expr});
         return true;
@@ -145,14 +150,14 @@ class Drafting {
   /// The expression of the element there; -1 where there is none.
   int32_t evaluate(Value value, const Access& access) {
     const Value anchor = source_.anchors[value.id];
-    auto& known = known_[anchor.id];
+    auto& known = known_[key(anchor)];
     for (const Evaluated& each : known)
       if (each.access == access) return each.expr;
     const int32_t node = source_.makers[anchor.id];
     const int32_t expr =
         is_member(node) ? compute(graph().nodes()[size_t(node)], anchor, access) : load(anchor, access);
     if (expr < 0) return -1;
-    auto& now_known = known_[anchor.id];
+    auto& now_known = known_[key(anchor)];
     if (!now_known.empty() && is_member(node)) ++made_.repeats;
     now_known.push_back({access, expr});
     return expr;
@@ -230,7 +235,7 @@ class Drafting {
   const Source& source_;
   const std::span<const int32_t> members_;
   std::vector<size_t> kept_, reduced_, all_;
-  std::unordered_map<int32_t, std::vector<Evaluated>> known_;  ///< by anchor
+  std::unordered_map<int32_t, std::vector<Evaluated>> known_;  ///< by key
   Draft made_;
 };
 

@@ -35,6 +35,7 @@ struct Source {
   const Graph& graph;
   const std::vector<Value>& anchors;
   const std::vector<int32_t>& makers;  ///< of each value
+  const std::vector<int32_t>& twins;   ///< of each value the first one that is the same
 };
 
 /// The kernel that computes these nodes, ascending, and stores these results of theirs; nothing where one

@@ -80,6 +80,16 @@ TEST(Fuse, LayerNormIsOneKernel) {
                     {at::randn({64, 100}), at::randn({100}), at::randn({100})});
 }
 
+TEST(Fuse, WhatABackwardComputesAgainAndReadsBesidesIsComputedOnce) {
+  const auto step = [](const Tensors& in) { return Tensors{at::gelu(at::exp(in[0])).square().sum()}; };
+  const Graph backward = fused(step).explain({at::randn({64, 100}).requires_grad_()}).backward;
+  const FusedGraph graph = fuse(backward, /*threads=*/1);
+  ASSERT_EQ(launches_of(graph), 1u) << to_string(graph);
+  const auto& exprs = graph.groups[0].launches[0].kernel.exprs;
+  const auto is_erf = [](const loops::Expr& expr) { return expr.op == loops::Op::Erf; };
+  EXPECT_EQ(std::count_if(exprs.begin(), exprs.end(), is_erf), 1) << to_string(graph);
+}
+
 /// One product, and what comes behind it.
 Tensors layer(const Tensors& in) { return {at::gelu(at::linear(in[0], in[1], in[2])).sum()}; }
 Tensors leaves_of_layer() {
