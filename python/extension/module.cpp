@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "callable.h"
+#include "checkpoints.h"
 #include "errors.h"
 #include <tandem/memory.h>
 #include <tandem/passes.h>
@@ -122,6 +123,7 @@ PYBIND11_MODULE(_C, m) {
       "refuse_once", [](const std::string& reason) { refuse<KeepsState>(reason); },
       "The same, and it may be traced again at its next call.");
   bind_numbers(m);
+  know_checkpoints();
   m.def("mark_must_save", [](const at::Tensor& x) { must_save(x); }, py::arg("x"));
   m.def("mark_prefer_recompute", [](const at::Tensor& x) { prefer_recompute(x); }, py::arg("x"));
   m.def("is_tracing", [] { return Tracer::current() != nullptr; });

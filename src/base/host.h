@@ -22,4 +22,9 @@ TANDEM_FOR_PYTHON std::function<void()>& drop_garbage();
 /// number, or a wrapped one that it made for it; undefined where it is a constant.
 TANDEM_FOR_PYTHON std::function<at::Tensor(const c10::IValue&)>& symbol_in_host();
 
+/// Where such a language sets how it is found out whether the hooks on saved tensors that it has set last are
+/// those of its library's checkpoints, and run no code but that of the library and of the function in one;
+/// empty where there are none.
+TANDEM_FOR_PYTHON std::function<bool()>& sets_checkpoint_in_host();
+
 }  // namespace tandem

@@ -69,9 +69,16 @@ Remembered::Remembered(const Options& options, bool only_key)
   }
 }
 
-void Remembered::look_up(const Traced& traced, const Plan& plan, const Options& options) {
+void Remembered::identify(const Traced& traced, const Plan& plan, const Options& options) {
   try {
     fingerprint_ = tandem::fingerprint(traced, plan, options);
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+void Remembered::look_up() {
+  try {
     if (!saves()) return;
     if (!fingerprint_.obstacle.empty()) return bypass(fingerprint_.obstacle);
     if (logs_details("cache"))

@@ -18,9 +18,13 @@ class Remembered {
   /// CacheError when it cannot be used.
   Remembered(const Options& options, bool only_key);
 
-  /// Gives the call its key, also where the cache is off, and asks the cache. In strict mode throws
-  /// CacheError when the call cannot be cached, or when what the folder has is damaged.
-  void look_up(const Traced& traced, const Plan& plan, const Options& options);
+  /// Gives the call its key, also where the cache is off.
+  void identify(const Traced& traced, const Plan& plan, const Options& options);
+  /// What was recorded of its backward is part of the key.
+  void identify_by(const Graph& joint) { add_backward(fingerprint_, joint); }
+  /// Asks the cache. In strict mode throws CacheError when the call cannot be cached, or when what the folder
+  /// has is damaged.
+  void look_up();
   /// Runs `restore` on what was found, if anything was: first on what the folder has, then on what the remote
   /// store has. An exception from it makes that unfit: counted, and in strict mode a CacheError where it was
   /// the folder's.

@@ -123,6 +123,16 @@ Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& o
   return made;
 }
 
+void add_backward(Fingerprint& made, const Graph& joint) {
+  if (made.key.empty()) return;
+  try {
+    made.components.push_back({"backward", joint.hash(), {}});
+    made.key = cache::key_of(made.components);
+  } catch (const Error& error) {
+    if (made.obstacle.empty()) made.obstacle = error.what();
+  }
+}
+
 cache::Components readable(cache::Components components, const Graph& trace) {
   for (cache::Component& component : components)
     if (component.name == "trace") component.text = trace_text(trace);

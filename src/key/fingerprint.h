@@ -21,6 +21,10 @@ struct Fingerprint {
 /// real inputs. Never throws for what a program does.
 Fingerprint fingerprint(const Traced& traced, const Plan& plan, const Options& options);
 
+/// Puts what was recorded of its backward into it: where that calls code of the host language's again, no
+/// history tells what it does.
+void add_backward(Fingerprint& made, const Graph& joint);
+
 /// The components with the text of the trace, which is as long as the program and which a hit has no use for.
 cache::Components readable(cache::Components components, const Graph& trace);
 

@@ -148,11 +148,15 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
     changes_metadata = changes_metadata || input.metadata_written;
   trains = !plan().tangent_sources.empty() && !plan().gradient_inputs.empty();
   if (trains) take_machine_costs(compilation_.options, compilation_.traced.tracer->graph());
-  if (request.only_key) return remembered_.look_up(compilation_.traced, plan(), compilation_.options);
-  observe(compilation_.toolchain.sight("trace"), compilation_.traced.tracer->graph());
-  if (is_observed("contract")) observe(compilation_.toolchain.sight("contract"), contract_of(plan().roles));
+  if (!request.only_key) {
+    observe(compilation_.toolchain.sight("trace"), compilation_.traced.tracer->graph());
+    if (is_observed("contract"))
+      observe(compilation_.toolchain.sight("contract"), contract_of(plan().roles));
+  }
+  std::optional<JointGraph> joint = identify();
+  if (request.only_key) return remembered_.look_up();
   if (!look_up()) {
-    differentiate_and_compile();
+    differentiate_and_compile(std::move(joint));
     remembered_.count_miss();
   }
   wrappers = make_wrappers(*this);
@@ -177,23 +181,36 @@ void Entry::hand_over_kept(const CompileRequest& request) {
   throw KeepsState(reason);
 }
 
+std::optional<JointGraph> Entry::identify() {
+  {
+    Stopwatch watch(compilation_.times.compile);
+    remembered_.identify(compilation_.traced, plan(), compilation_.options);
+    // The key describes the history as a whole.
+    if (trains) compilation_.first = cut_into_pieces(compilation_.traced, plan(), compilation_.pieces);
+  }
+  if (!trains || !compilation_.traced.tracer->met_hosts_hooks()) return std::nullopt;
+  std::optional<JointGraph> joint = differentiate();
+  if (joint) remembered_.identify_by(joint->joint.graph);
+  return joint;
+}
+
 bool Entry::look_up() {
   Stopwatch watch(compilation_.times.compile);
-  remembered_.look_up(compilation_.traced, plan(), compilation_.options);
-  // The key describes the history as a whole.
-  if (trains) compilation_.first = cut_into_pieces(compilation_.traced, plan(), compilation_.pieces);
+  remembered_.look_up();
   return remembered_.restore([this](cache::Found& found) { restore(found); });
 }
 
-void Entry::differentiate_and_compile() {
-  std::optional<JointGraph> joint;
-  if (trains) {
-    joint = differentiate_first(compilation_, backward_error_);
-    // Eager reads it when the backward runs, and it may be another one by then.
-    if (!joint && !backward_error_)
-      throw RunEagerly("its backward reads a captured tensor that its forward does not");
-    if (backward_error_) remembered_.bypass_silently("libtorch refuses its backward");
-  }
+std::optional<JointGraph> Entry::differentiate() {
+  auto joint = differentiate_first(compilation_, backward_error_);
+  // Eager reads it when the backward runs, and it may be another one by then.
+  if (!joint && !backward_error_)
+    throw RunEagerly("its backward reads a captured tensor that its forward does not");
+  if (backward_error_) remembered_.bypass_silently("libtorch refuses its backward");
+  return joint;
+}
+
+void Entry::differentiate_and_compile(std::optional<JointGraph> joint) {
+  if (trains && !joint && !backward_error_) joint = differentiate();
   if (!joint) joint = make_inference_graph(compilation_.traced, plan());
   nodes_recorded_ = joint->nodes_recorded;
   eager_saved_bytes_ = joint->eager_saved_bytes;

@@ -118,11 +118,14 @@ class Entry {
   void read_inputs(const Tensors& arguments);
   void name_inputs(const CompileRequest& request);
   void mark_static_arguments();
-  void differentiate_and_compile();
+  std::optional<JointGraph> differentiate();
+  void differentiate_and_compile(std::optional<JointGraph> joint);
   void split_and_compile(JointGraph joint);
   void note_halves();
   int64_t saved_bytes() const;
 
+  /// Finds its key; returns forward and backward where they had to be recorded for that.
+  std::optional<JointGraph> identify();
   /// Whether the cache had it.
   bool look_up();
   /// Takes what was found; throws Error when it does not fit the call.

@@ -92,7 +92,8 @@ void Entry::describe(cache::StoredEntry& entry) const {
   entry.nodes_recorded = nodes_recorded_;
   entry.eager_saved_bytes = eager_saved_bytes_;
   entry.reads_offsets = reads_offsets_;
-  entry.trace_seconds = compilation_.times.joint;
+  // Whoever finds it by its backward has recorded that.
+  entry.trace_seconds = compilation_.traced.tracer->met_hosts_hooks() ? 0 : compilation_.times.joint;
   entry.forward_seconds = compilation_.times.forward;
   entry.backward_seconds = compilation_.times.backward;
 }

@@ -99,7 +99,7 @@ void Tracer::note_autograd(uint64_t grads, c10::ArrayRef<at::Tensor> made) {
   autograd_clock_.push_back(at::sequence_number::peek());
   modes_.push_back({c10::GradMode::is_enabled(), grads});
   met_saved_tensor_hooks_ = met_saved_tensor_hooks_ || saved_hooks_are_set();
-  met_unknown_hooks_ = met_unknown_hooks_ || python_saved_hooks_are_set();
+  met_hosts_hooks_ = met_hosts_hooks_ || python_saved_hooks_are_set();
 }
 
 void Tracer::note_known() {

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "base/autograd.h"
+#include "base/host.h"
 #include "trace/failure.h"
 #include "trace/saved_hooks.h"
 #include "trace/tracer.h"
@@ -98,8 +99,10 @@ class AliasingEngine final : public Engine {
     const bool is_program = tracer && tracer->runs_program();
     if (is_program) tracer->note_saving(youngest_node());
     if (auto set = make_saved_hooks()) return set;
-    if (!is_program || python_saved_hooks_are_set()) return inner_.get_default_saved_variable_hooks();
-    return std::make_unique<SavedAlias>();
+    if (is_program && !python_saved_hooks_are_set()) return std::make_unique<SavedAlias>();
+    if (is_program && !(sets_checkpoint_in_host() && sets_checkpoint_in_host()()))
+      tracer->note_unknown_hooks();
+    return inner_.get_default_saved_variable_hooks();
   }
   torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
                                          const torch::autograd::variable_list& inputs, bool keep_graph,

@@ -168,7 +168,10 @@ class Tracer {
   /// Whether hooks on saved tensors were set while the program recorded something: code that a backward would
   /// run.
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
-  /// Whether some of them were others than those of checkpoints.
+  /// Whether some of them were the host language's: what they do is seen when a backward is recorded.
+  bool met_hosts_hooks() const { return met_hosts_hooks_; }
+  /// Whether autograd saved something by hooks that are no checkpoint's.
+  void note_unknown_hooks() { met_unknown_hooks_ = true; }
   bool met_unknown_hooks() const { return met_unknown_hooks_; }
   /// The program's nodes from `first` on are those of a checkpoint that has ended.
   void note_checkpoint(size_t first) { checkpoints_.push_back({first, graph_.nodes().size()}); }
@@ -257,6 +260,7 @@ class Tracer {
   DrawLog draws_;
   std::function<std::shared_ptr<void>()> around_backwards_;
   bool met_saved_tensor_hooks_ = false;
+  bool met_hosts_hooks_ = false;
   bool met_unknown_hooks_ = false;
   std::vector<std::pair<size_t, size_t>> checkpoints_;
   bool met_own_code_ = false;

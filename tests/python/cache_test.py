@@ -62,7 +62,6 @@ def halved(x):
 step(lambda x: Cube.apply(x * 2).sum())
 step(hooked)
 step(halved)
-step(lambda x: checkpoint(plain, x, use_reentrant=False))
 """
 
 # Hooks of the caller's: what they are given is put aside, or doubled and halved again.
@@ -148,12 +147,16 @@ class Cache(unittest.TestCase):
             "CubeBackward",
             "registers a hook on a tensor",
             "hooks on saved tensors are set",
-            "hooks on saved tensors are set",
         ]
         for (state, traces, _, said), reason in zip(steps, reasons, strict=True):
             self.assertEqual((state, traces), ("bypass", "1"))
             self.assertIn(reason, said)
         self.assertEqual(self.entries(), [])
+
+    def test_a_checkpoint_is_found_by_the_next_process(self):
+        steps = "step(lambda x: checkpoint(plain, x, use_reentrant=False))"
+        for state in ("miss", "hit"):
+            self.assertEqual(self.run_steps(steps), [[state, "1", "0", ""]])
 
     def test_m18_hooks_around_a_call_work_on_what_code_from_the_cache_saves(self):
         self.assertEqual(self.run_steps(), [["miss", "1", "0", ""]])
