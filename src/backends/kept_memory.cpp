@@ -3,8 +3,6 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/CPUAllocator.h>
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -20,8 +18,9 @@ namespace {
 /// What malloc hands out again without asking the system is left to it.
 constexpr size_t least_kept = 16 << 10;
 constexpr size_t alignment = 64;
-/// What the system gives as one page where it is asked to, which is found faster too.
-constexpr size_t huge_page = 2 << 20;
+/// Regions are made of these, which systems that like large pages give as one. Asking for such pages is no
+/// gain: a first step waits for the system to clear all of them.
+constexpr size_t region_step = 2 << 20;
 
 struct Freeing {
   void operator()(void* memory) const { std::free(memory); }
@@ -29,9 +28,8 @@ struct Freeing {
 using Region = std::unique_ptr<void, Freeing>;
 
 Region region_of(size_t bytes) {
-  Region region(std::aligned_alloc(huge_page, bytes));
+  Region region(std::aligned_alloc(region_step, bytes));
   if (!region) throw std::bad_alloc();
-  madvise(region.get(), bytes, MADV_HUGEPAGE);  // where it is not heard nothing is lost but time
   return region;
 }
 
@@ -96,7 +94,7 @@ class KeptMemory {
 
   Block* new_region(size_t bytes) {
     // Large regions are torn less: a region lives as long as any tensor in it.
-    const size_t whole = (std::max(bytes, held_ / 4) + huge_page - 1) / huge_page * huge_page;
+    const size_t whole = (std::max(bytes, held_ / 4) + region_step - 1) / region_step * region_step;
     Region memory = region_of(whole);
     auto* begin = static_cast<char*>(memory.get());
     held_ += whole;
@@ -125,7 +123,7 @@ class KeptMemory {
     }
     dead_.insert(whole);
     const size_t alive = std::max(most_alive_, most_alive_before_);
-    const size_t most = alive + std::max(alive / 4, 2 * huge_page);
+    const size_t most = alive + std::max(alive / 4, 2 * region_step);
     if (held_ > most) release_beyond(most);
   }
 
