@@ -27,6 +27,7 @@ struct Subject {
   /// gradients of gradients may differ by as much as eager's move with their rounding
   bool rounded_above = false;
   uint64_t shaken = 0;       ///< not 0: they are computed with other rounding, at random
+  uint64_t shakes = 8;       ///< so often eager is asked how far it moves
   bool rounds = false;       ///< compiled code may round all that eager rounds otherwise
   bool keeps_state = false;  ///< it keeps tensors beyond a call
 };

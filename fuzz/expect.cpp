@@ -106,8 +106,8 @@ std::vector<Observation> observe_shaken(const Subject& subject, const std::vecto
 }
 
 void find_moves(std::vector<Expected>& expected, Subject subject) {
-  constexpr uint64_t times = 8, apart = 1001;
-  for (uint64_t k = 1; k <= times; ++k) {
+  constexpr uint64_t apart = 1001;
+  for (uint64_t k = 1; k <= subject.shakes; ++k) {
     subject.shaken = k * apart;
     const std::vector<Observation> shaken = observe_shaken(subject, expected);
     for (size_t call = 0; call < expected.size(); ++call) note_all_moves(expected[call].eager, shaken[call]);
