@@ -59,9 +59,9 @@ class Finder {
   }
 
  private:
-  /// Of what the caller gets, that which others are computed from.
+  /// Of what the caller gets, that which others are computed from, as far as he can ask for their gradients.
   void find_cuts() {
-    for (const GradNode* node : history_.nodes)
+    for (const GradNode* node : nodes_behind(reached_roots(traced_, plan_)))
       for (const Edge& edge : node->next_edges())
         if (auto point = visible_.find(edge); point != visible_.end()) cuts_.insert(*point);
   }

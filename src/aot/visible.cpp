@@ -13,6 +13,15 @@ bool is_rebuilt(const OutputRole& role, const at::Tensor& output) {
   return !role.same_as && !role.steps.empty() && role.tracked && output.defined() && output.grad_fn();
 }
 
+/// The input that a result is written to, where autograd sees the write.
+std::optional<size_t> input_written_with(const Roles& roles, size_t result) {
+  for (size_t i = 0; i < roles.inputs.size(); ++i) {
+    const InputRole& role = roles.inputs[i];
+    if (role.data_written && !role.write_kept && role.write_recorded && role.returned == result) return i;
+  }
+  return std::nullopt;
+}
+
 /// Whether the caller has the result itself.
 bool is_visible(const Traced& traced, const Roles& roles, size_t result) {
   const auto& outputs = roles.outputs;
@@ -20,12 +29,18 @@ bool is_visible(const Traced& traced, const Roles& roles, size_t result) {
         return role.source == OutputSource::Fresh && role.base == result;
       }))
     return true;
-  for (size_t i = 0; i < traced.tracer->inputs().size(); ++i) {
-    const InputRole& role = roles.inputs[i];
-    if (role.data_written && !role.write_kept && role.write_recorded && role.returned == result)
-      return !traced.tracer->inputs()[i].real.is_view();
+  const auto input = input_written_with(roles, result);
+  return input && !traced.tracer->inputs()[*input].real.is_view();
+}
+
+/// Whether the caller has the result, or a view of it that has a history.
+bool is_reached(const Traced& traced, const Roles& roles, size_t result) {
+  for (size_t o = 0; o < roles.outputs.size(); ++o) {
+    const OutputRole& role = roles.outputs[o];
+    const bool is_of_result = role.source == OutputSource::Fresh || role.source == OutputSource::ViewOfOutput;
+    if (is_of_result && role.base == result && traced.outputs[o].grad_fn()) return true;
   }
-  return false;
+  return input_written_with(roles, result).has_value();
 }
 
 /// The node on the way from a view that leads to `end` itself.
@@ -99,6 +114,15 @@ Tensors roots_of(const Plan& plan) {
   for (size_t s = 0; s < roots.size(); ++s)
     if (plan.sole_views[s]) roots[s] = plan.sole_views[s]->view;
   return roots;
+}
+
+Tensors reached_roots(const Traced& traced, const Plan& plan) {
+  Tensors reached;
+  const Tensors roots = roots_of(plan);
+  for (size_t s = 0; s < roots.size(); ++s)
+    if (s >= plan.differentiable.size() || is_reached(traced, plan.roles, plan.differentiable[s]))
+      reached.push_back(roots[s]);
+  return reached;
 }
 
 VisiblePoints visible_points(const Traced& traced, const Plan& plan) {

@@ -15,6 +15,10 @@ std::optional<size_t> source_of(const Plan& plan, size_t result);
 /// Where tangents arrive in the history.
 Tensors roots_of(const Plan& plan);
 
+/// Those of them that the caller can give a tangent: not where all that he has of a result is views made
+/// under no_grad.
+Tensors reached_roots(const Traced& traced, const Plan& plan);
+
 /// Outputs, and inputs that the function writes, where the caller's tensor has the history that the program
 /// gave it. An input that is a view when it is written, and views of inputs, are left out: their gradients
 /// are added up on the caller's side, in another order than eager's. A result that the caller has as several

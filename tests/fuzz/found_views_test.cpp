@@ -180,6 +180,18 @@ TEST(FoundViews, AGradientWithGapsUnderCreateGraph) {
       /*higher_orders=*/true);
 }
 
+/// Nobody can ask for the gradient of such a view, so what is returned besides is no place where the history
+/// falls apart, and gradients of gradients have eager's bits.
+TEST(FoundViews, AViewMadeUnderNoGradOfWhatAnotherOutputLeadsTo) {
+  expect_same([] { return found::one_leaf({3}); }, {818200},
+              [](Tensors v) {
+                at::Tensor power = at::pow(at::add(v[0], v[0]), v[0]), other = at::exp(power);
+                const at::NoGradGuard no_grad;
+                return Tensors{other.view({-1}), power};
+              },
+              /*higher_orders=*/true);
+}
+
 /// The trace must not leave the base as it asked it to be: the call that follows it writes the view.
 TEST(FoundViews, TheBaseOfACapturedViewStartsToRequireGrad) {
   auto given = [](uint64_t seed, const Scene* before) {
