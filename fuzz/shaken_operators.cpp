@@ -182,6 +182,34 @@ struct ShakenCall final : at::ObserverContext {
   std::vector<at::Tensor> written, written_copies;
 };
 
+at::Tensor log_softmax_in_steps(const Stack& arguments) {
+  const at::Tensor& x = arguments[0].toTensor();
+  const int64_t dim = arguments[1].toInt();
+  const at::Tensor shifted = shaken(x - x.amax(dim, true));
+  const at::Tensor total = shaken(shaken(shifted.exp()).sum(dim, true));
+  return shifted - shaken(total.log());
+}
+
+at::Tensor log_softmax_backward_in_steps(const Stack& arguments) {
+  const at::Tensor &gradient = arguments[0].toTensor(), &y = arguments[1].toTensor();
+  const at::Tensor total = shaken(gradient.sum(arguments[2].toInt(), true));
+  return gradient - shaken(shaken(y.exp()) * total);
+}
+
+/// Kernels that compute numbers close to 1, and the small difference of these and others: many of its bits
+/// hang on the last ones of what is never seen outside, and on those of no argument. So they are done step by
+/// step, as the kernels do it, and each step is rounded otherwise.
+void call_otherwise(const c10::OperatorHandle& op, Stack& stack) {
+  static const std::unordered_map<std::string, at::Tensor (*)(const Stack&)> steps = {
+      {"aten::_log_softmax", log_softmax_in_steps},
+      {"aten::_log_softmax_backward_data", log_softmax_backward_in_steps}};
+  const auto known = op.schema().overload_name().empty() ? steps.find(op.schema().name()) : steps.end();
+  if (known == steps.end() || at::isReducedFloatingType(stack[0].toTensor().scalar_type()))
+    op.callBoxed(&stack);
+  else
+    stack = {known->second(stack)};
+}
+
 /// Nothing of ours is seen by autograd, or shaken in turn.
 struct Apart {
   at::DisableRecordFunctionGuard unobserved;
@@ -218,7 +246,7 @@ void end(const at::RecordFunction& fn, at::ObserverContext* context) {
   if (call == nullptr) return;
   const Apart guard;
   try {
-    call->op.callBoxed(&call->stack);
+    call_otherwise(call->op, call->stack);
     for (size_t k = 0; k < call->written.size(); ++k) put(call->written[k], call->written_copies[k]);
     std::vector<at::Tensor> results, others;
     for (const c10::IValue& value : fn.outputs())
