@@ -196,13 +196,35 @@ at::Tensor log_softmax_backward_in_steps(const Stack& arguments) {
   return gradient - shaken(shaken(y.exp()) * total);
 }
 
+/// beta * (x + kappa * x^3), of which the approximate gelu takes the tanh, which is close to -1 soon.
+constexpr double gelu_beta = M_SQRT2 * M_2_SQRTPI / 2, gelu_kappa = 0.044715;
+at::Tensor gelu_tanh(const at::Tensor& x) {
+  return shaken(shaken(gelu_beta * (x + gelu_kappa * x.pow(3))).tanh());
+}
+
+at::Tensor gelu_in_steps(const Stack& arguments) {
+  const at::Tensor& x = arguments[0].toTensor();
+  const auto form = arguments[1].toStringView();
+  return form == "tanh" ? x / 2 * (1 + gelu_tanh(x)) : at::gelu(x, form);
+}
+
+at::Tensor gelu_backward_in_steps(const Stack& arguments) {
+  const at::Tensor &gradient = arguments[0].toTensor(), &x = arguments[1].toTensor();
+  const auto form = arguments[2].toStringView();
+  if (form != "tanh") return at::gelu_backward(gradient, x, form);
+  const at::Tensor bent = gelu_tanh(x), inner = gelu_beta * (1 + 3 * gelu_kappa * x.square());
+  return gradient * ((1 + bent) / 2 + x / 2 * (1 - shaken(bent.square())) * inner);
+}
+
 /// Kernels that compute numbers close to 1, and the small difference of these and others: many of its bits
 /// hang on the last ones of what is never seen outside, and on those of no argument. So they are done step by
 /// step, as the kernels do it, and each step is rounded otherwise.
 void call_otherwise(const c10::OperatorHandle& op, Stack& stack) {
   static const std::unordered_map<std::string, at::Tensor (*)(const Stack&)> steps = {
       {"aten::_log_softmax", log_softmax_in_steps},
-      {"aten::_log_softmax_backward_data", log_softmax_backward_in_steps}};
+      {"aten::_log_softmax_backward_data", log_softmax_backward_in_steps},
+      {"aten::gelu", gelu_in_steps},
+      {"aten::gelu_backward", gelu_backward_in_steps}};
   const auto known = op.schema().overload_name().empty() ? steps.find(op.schema().name()) : steps.end();
   if (known == steps.end() || at::isReducedFloatingType(stack[0].toTensor().scalar_type()))
     op.callBoxed(&stack);

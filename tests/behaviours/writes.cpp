@@ -77,8 +77,9 @@ std::vector<Maker> with_running_statistics() {
   });
 }
 
+/// The gradient of a plain sum, or of squares, would be nothing but rounding.
 Tensors batch_norm(const Tensors& in, bool training) {
-  return {torch::batch_norm(in[0], in[1], in[2], in[3], in[4], training, 0.1, 1e-5, false)};
+  return {torch::batch_norm(in[0], in[1], in[2], in[3], in[4], training, 0.1, 1e-5, false).sin()};
 }
 
 void decomposed_batch_norm() {

@@ -15,6 +15,7 @@ enum class Cotangents : uint8_t { Dense, Expanded };
 /// What came of a forward and a backward.
 struct Outcome {
   Tensors outputs, gradients;                 ///< gradients: one per input that requires grad
+  Tensors moves;                              ///< of both, where somebody asked how far eager's move
   std::string forward_error, backward_error;  ///< empty: none
   at::Tensor next_random;                     ///< the number that libtorch's generator gives afterwards
 
@@ -25,20 +26,17 @@ struct Outcome {
 Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs, uint64_t seed,
             Cotangents cotangents);
 
-/// The same on doubles of the same values, with cotangents of the same values.
-Outcome run_in_double(const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs,
-                      uint64_t seed, Cotangents cotangents);
+/// Learns how exact eager's numbers are (fuzz/moves.h).
+void find_moves(Outcome& eager, const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs,
+                uint64_t seed, Cotangents cotangents);
 
-/// How near numbers must be to eager's: the same bits, or equal but for rounding, or any where eager's are
-/// numbers. Where bits do not matter a backward may also give what a kernel of libtorch's refuses to compute.
-enum class Match : uint8_t { Bits, Rounded, Any };
+/// How near numbers must be to eager's. Where bits do not matter a backward may also give what a kernel of
+/// libtorch's refuses to compute.
+enum class Match : uint8_t { Bits, Rounded };
 
 /// Outputs with their dtype, sizes, strides and need for grad; gradients with their dtype and sizes,
-/// undefined ones included; errors where eager has one; the state of the generator.
+/// undefined ones included; errors where eager has one; the state of the generator. Elements bit for bit,
+/// or where eager's moves are known within the table of tolerances.
 testing::AssertionResult same(const Outcome& eager, const Outcome& compiled, Match match = Match::Bits);
-
-/// The same of any numbers, of which none is farther from those of doubles than four times what eager's are,
-/// but for rounding.
-testing::AssertionResult as_exact(const Outcome& eager, const Outcome& compiled, const Outcome& exact);
 
 }  // namespace tandem::sweep
