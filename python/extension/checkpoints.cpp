@@ -2,9 +2,14 @@
 
 #include <ATen/SavedTensorHooks.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/PyInterpreter.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/python_cpp_function.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include "base/host.h"
+#include "ownership.h"
 #include "program.h"
 
 namespace tandem::python {
@@ -76,8 +81,41 @@ bool sets_checkpoint() {
   return false;
 }
 
+/// Dropped on whatever thread drops the history.
+std::shared_ptr<py::object> held(py::object object) {
+  return {new py::object(std::move(object)), [](py::object* kept) {
+            py::gil_scoped_acquire gil;
+            delete kept;
+          }};
+}
+
+std::optional<HostCheckpoint> reentrant_checkpoint(torch::autograd::Node& node) {
+  if (node.name() != "CheckpointFunctionBackward") return std::nullopt;
+  py::gil_scoped_acquire gil;
+  static PyObject* const module = py::module_::import("tandem._reentrant").release().ptr();
+  const auto context =
+      held(py::reinterpret_steal<py::object>(torch::autograd::functionToPyObject(node.getptr())));
+  if (!py::cast<bool>(py::handle(module).attr("is_checkpoint")(*context))) return std::nullopt;
+  if (py::cast<bool>(py::handle(module).attr("has_device")(*context)))
+    throw RunEagerly("a reentrant checkpoint draws random numbers of a device again");
+  return HostCheckpoint{
+      [context] {
+        py::gil_scoped_acquire gil;
+        return py::cast<Tensors>(context->attr("saved_tensors"));
+      },
+      [context](const Tensors& saved, const Tensors& gradients) {
+        py::gil_scoped_acquire gil;
+        auto [outputs, brought, inputs] = py::cast<std::tuple<Tensors, Tensors, Tensors>>(
+            py::handle(module).attr("call_again")(*context, saved, gradients));
+        return HostCheckpoint::Again{std::move(outputs), std::move(brought), std::move(inputs)};
+      }};
+}
+
 }  // namespace
 
-void know_checkpoints() { sets_checkpoint_in_host() = sets_checkpoint; }
+void know_checkpoints() {
+  sets_checkpoint_in_host() = sets_checkpoint;
+  checkpoint_in_host() = reentrant_checkpoint;
+}
 
 }  // namespace tandem::python

@@ -1,9 +1,9 @@
-/// The hooks on saved tensors that torch.utils.checkpoint sets.
+/// What torch.utils.checkpoint does: the hooks on saved tensors that it sets, and its reentrant form.
 #pragma once
 
 namespace tandem::python {
 
-/// From now on traces know them from anybody else's.
+/// From now on traces know both from anybody else's.
 void know_checkpoints();
 
 }  // namespace tandem::python

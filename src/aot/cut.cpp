@@ -10,11 +10,13 @@
 #include "base/history.h"
 #include "graph/vocabulary.h"
 #include "trace/boundaries.h"
+#include "trace/reentrant.h"
 
 namespace tandem {
 namespace {
 
 using torch::autograd::Edge;
+using torch::autograd::edge_list;
 using torch::autograd::impl::gradient_edge;
 
 /// Brings gradients to where the edges of a node led that is not here: one of another piece, or the view by
@@ -159,8 +161,46 @@ class Cutter {
         order_.parts[piece].runs_own_code = true;
     auto has_any = [](const OrderPart& part) { return part.runs_own_code; };
     if (std::none_of(order_.parts.begin(), order_.parts.end(), has_any)) return;
+    find_reentrant();
     for (OrderPart& part : order_.parts)
       for (size_t s = 0; s < part.sources; ++s) part.reaches.push_back(leaves_behind(part, s));
+  }
+
+  void find_reentrant() {
+    for (const auto& [node, piece] : *piece_of_) {
+      const auto arguments = arguments_of_reentrant(*node);
+      if (!arguments) continue;
+      OrderPart& part = order_.parts[piece];
+      const edge_list& edges = node->next_edges();
+      const auto first_leaf = edges.begin() + int64_t(*arguments);
+      const auto behind = nodes_behind(edge_list(edges.begin(), first_leaf)),
+                 own = nodes_behind(edge_list(first_leaf, edges.end()));
+      OrderPart::Reentrant& found = part.reentrant.emplace_back();
+      for (size_t s = part.first_source; s < part.first_source + part.sources; ++s)
+        found.sources.push_back(numbered_nodes_behind({order_.sources[s]}).numbers.count(node) > 0);
+      for (size_t l = part.first_leaf; l < part.first_leaf + part.leaves; ++l) {
+        const auto* end = gradient_edge(order_.leaves[l]).function.get();
+        found.behind.push_back(behind.contains(end));
+        found.own.push_back(own.contains(end));
+      }
+    }
+  }
+
+  /// As eager has it, where a reentrant checkpoint leads to its arguments alone.
+  static std::set<const torch::autograd::Node*> nodes_behind(const edge_list& edges) {
+    std::set<const torch::autograd::Node*> seen;
+    std::vector<const torch::autograd::Node*> waiting;
+    auto visit = [&](const Edge& edge) {
+      if (edge.function && seen.insert(edge.function.get()).second) waiting.push_back(edge.function.get());
+    };
+    for (const Edge& edge : edges) visit(edge);
+    while (!waiting.empty()) {
+      const auto* node = waiting.back();
+      waiting.pop_back();
+      const size_t count = arguments_of_reentrant(*node).value_or(node->num_outputs());
+      for (size_t e = 0; e < count; ++e) visit(node->next_edge(e));
+    }
+    return seen;
   }
 
   std::vector<bool> leaves_behind(const OrderPart& part, size_t source) const {

@@ -11,6 +11,11 @@ namespace tandem {
 
 /// Sources and leaves of an order that belong together: a backward is asked for those of one part.
 struct OrderPart {
+  /// A reentrant checkpoint: which sources lead to it, which leaves lie behind its arguments, and which are
+  /// those that its function reads.
+  struct Reentrant {
+    std::vector<bool> sources, behind, own;
+  };
   size_t first_source = 0, sources = 0;
   size_t first_leaf = 0, leaves = 0;
   Tensors beyond = {};  ///< leaves that the order above may lead to besides
@@ -19,6 +24,7 @@ struct OrderPart {
   bool runs_own_code = false;  ///< of the first order: a custom function's or a hook's, on the way
   /// where such code runs in any part: which leaves each source leads to
   std::vector<std::vector<bool>> reaches = {};
+  std::vector<Reentrant> reentrant = {};
 };
 
 /// What a derivative is taken of: fakes with their autograd graph, and what was recorded behind the forward

@@ -15,6 +15,7 @@
 #include "ops/facts.h"
 #include "trace/boundaries.h"
 #include "trace/custom_edges.h"
+#include "trace/reentrant.h"
 #include "trace/refuse.h"
 #include "trace/seed_watch.h"
 
@@ -58,6 +59,7 @@ void settle_hooks(const Traced& traced, const Tensors& ends) {
 void settle_histories(const Traced& traced) {
   const Tensors ends = ends_of(traced);
   try {
+    take_over_reentrant(*traced.tracer, ends);
     lead_to_fakes(*traced.tracer, ends);
     traced.tracer->settle_captures();
     settle_hooks(traced, ends);

@@ -17,6 +17,11 @@ std::function<at::Tensor(const c10::IValue&)>& symbol_in_host() {
   return *find;
 }
 
+std::function<std::optional<HostCheckpoint>(torch::autograd::Node&)>& checkpoint_in_host() {
+  static auto* find = new std::function<std::optional<HostCheckpoint>(torch::autograd::Node&)>;
+  return *find;
+}
+
 std::function<bool()>& sets_checkpoint_in_host() {
   static auto* ask = new std::function<bool()>;
   return *ask;

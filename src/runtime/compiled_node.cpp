@@ -117,6 +117,7 @@ variable_list CompiledNode::apply(variable_list&& gradients) {
     return variable_list(num_outputs());
   }
   try {
+    if (!part().reentrant.empty() && refuse_reentrant(came)) return variable_list(num_outputs());
     variable_list found =
         run_rows(std::move(gradients), passages, !torch::autograd::get_current_graph_task_keep_graph());
     pass_on(came, found);
@@ -125,6 +126,29 @@ variable_list CompiledNode::apply(variable_list&& gradients) {
     if (raise_in_host()) raise_in_host()(error);
     throw;
   }
+}
+
+/// Eager's engine says so where certain gradients are asked for, rather than all that there are.
+static bool asks_for_some() {
+  return !torch::autograd::Engine::get_default_engine().is_checkpoint_valid();
+}
+
+/// There eager refuses to go through a reentrant checkpoint, and leads to nothing that the function in one
+/// has read by itself. Returns whether nothing is left to be computed.
+bool CompiledNode::refuse_reentrant(const std::vector<bool>& came) const {
+  if (!asks_for_some()) return false;
+  std::vector<bool> left(num_outputs());
+  for (size_t i = 0; i < left.size(); ++i) left[i] = wants(i);
+  for (const OrderPart::Reentrant& reentrant : part().reentrant)
+    for (size_t i = 0; i < left.size(); ++i) {
+      for (size_t s = 0; s < came.size(); ++s)
+        TORCH_CHECK(!(came[s] && reentrant.sources[s] && reentrant.behind[i] && wants(i)),
+                    "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing "
+                    "an `inputs` parameter to .backward(). To resolve this error, you can either set "
+                    "use_reentrant=False, or call .backward() without passing the `inputs` argument.");
+      if (reentrant.own[i]) left[i] = false;
+    }
+  return std::none_of(left.begin(), left.end(), [](bool is_left) { return is_left; });
 }
 
 void CompiledNode::attach(at::Tensor& output) {
@@ -178,6 +202,10 @@ variable_list CompiledNode::run(const BackwardVariant& asked, variable_list&& gr
 /// Under create_graph: the gradients get a node like this one, of the next order.
 variable_list CompiledNode::run_differentiably(const BackwardVariant& asked, variable_list&& gradients,
                                                bool is_last) {
+  if (!part().reentrant.empty())
+    throw UnsupportedError(
+        "a gradient that is to be differentiated in turn (create_graph) goes through a reentrant checkpoint; "
+        "call the function as it is for this one, or set use_reentrant=False");
   refuse_second(asked);
   Orders orders = orders_;
   const Derivative& next = *orders.emplace_back(derivative_.next(asked));
@@ -221,6 +249,10 @@ BackwardVariant CompiledNode::variant(const variable_list& gradients,
     if (is_undefined) tangent->undefined = true;
   }
   for (size_t i = 0; i < num_outputs(); ++i) variant.wanted[part().first_leaf + i] = wants(i);
+  if (!part().reentrant.empty() && asks_for_some())
+    for (const OrderPart::Reentrant& reentrant : part().reentrant)
+      for (size_t i = 0; i < num_outputs(); ++i)
+        if (reentrant.own[i]) variant.wanted[part().first_leaf + i] = false;
   return variant;
 }
 

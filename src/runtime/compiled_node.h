@@ -46,6 +46,7 @@ class CompiledNode final : public torch::autograd::Node {
   variable_list run(const BackwardVariant& asked, variable_list&& gradients, bool is_last);
   variable_list run_differentiably(const BackwardVariant& asked, variable_list&& gradients, bool is_last);
   BackwardVariant variant(const variable_list& gradients, const std::vector<bool>& passages) const;
+  bool refuse_reentrant(const std::vector<bool>& came) const;
   std::vector<bool> take_passages(const variable_list& gradients);
   static std::vector<bool> all_that_come(const variable_list& gradients, std::vector<bool> passages);
   bool wants(size_t output) const {

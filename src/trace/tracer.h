@@ -170,6 +170,8 @@ class Tracer {
   bool met_saved_tensor_hooks() const { return met_saved_tensor_hooks_; }
   /// Whether some of them were the host language's: what they do is seen when a backward is recorded.
   bool met_hosts_hooks() const { return met_hosts_hooks_; }
+  /// A backward calls a part of the program again.
+  void note_called_again() { met_saved_tensor_hooks_ = met_hosts_hooks_ = true; }
   /// Whether autograd saved something by hooks that are no checkpoint's.
   void note_unknown_hooks() { met_unknown_hooks_ = true; }
   bool met_unknown_hooks() const { return met_unknown_hooks_; }

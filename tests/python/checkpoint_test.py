@@ -76,12 +76,6 @@ class Checkpoints(BesideEager):
                 self.expect_eagers(fast, run)
                 self.assertEqual(tandem.explain(fast, self.x).eager_reason, "")
 
-    def test_reentrant_ones_are_right(self) -> None:
-        for program in (one, several_and_draws_between, nested):
-            with self.subTest(program.__name__):
-                run = lambda x, program=program: program(x, True)  # noqa: E731
-                self.expect_eagers(tandem.compile(run), run)
-
     def test_through_dynamo(self) -> None:
         for program in (one, several_and_draws_between, nested):
             with self.subTest(program.__name__):
