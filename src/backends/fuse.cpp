@@ -8,7 +8,7 @@
 #include "backends/kept_memory.h"
 #include "backends/registry.h"
 #include "base/log.h"
-#include "loops/draft.h"
+#include "loops/nodes.h"
 #include "passes/loop_table.h"
 
 namespace tandem {

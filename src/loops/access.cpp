@@ -106,6 +106,13 @@ bool covers(const LoopNest& nest, const Way& way, const TensorMeta& tensor) {
   return true;
 }
 
+int64_t elements(const LoopNest& nest, const Access& access) {
+  int64_t count = 1;
+  for (size_t loop = 0; loop < nest.size(); ++loop)
+    if (access.strides[loop] != 0) count *= nest[loop].size;
+  return count;
+}
+
 void split_loop(Access& access, const Split& split) {
   const int64_t stride = access.strides[split.loop];
   access.strides[split.loop] = stride * split.inner;

@@ -64,6 +64,9 @@ Access access_along(const Way& way, const TensorMeta& tensor, DimOf&& dim_of) {
   return access;
 }
 
+/// How many elements it meets where loops that lead on lead apart.
+int64_t elements(const LoopNest& nest, const Access& access);
+
 /// An access with a loop made two.
 void split_loop(Access& access, const Split& split);
 

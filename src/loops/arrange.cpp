@@ -30,10 +30,7 @@ int64_t neighbours(const Loose& loose, std::optional<size_t> loop) {
   int64_t count = 0;
   for (const Loose::Slot& slot : loose.slots) {
     if (!loop || slot.access.strides[*loop] != 1) continue;
-    int64_t elements = 1;
-    for (size_t i = 0; i < loose.nest.size(); ++i)
-      if (slot.access.strides[i] != 0) elements *= loose.nest[i].size;
-    count += elements;
+    count += elements(loose.nest, slot.access);
   }
   return count;
 }
@@ -255,25 +252,29 @@ Loose loose_from(const Graph& graph, Draft draft, Fused& to) {
   return loose;
 }
 
-}  // namespace
-
-std::optional<Fused> arrange(const Graph& graph, Draft draft, int64_t threads) {
-  Fused fused;
+/// Whether launches of a draft were added.
+bool add_launches(const Graph& graph, Draft draft, int64_t threads, Fused& fused) {
   Loose loose = loose_from(graph, std::move(draft), fused);
   put_in_order(loose);
   const bool lane_kept = keeps_lanes(loose);
   Kernel kernel = describe(loose, lane_kept);
-  if (!stores_where_it_computes(kernel)) return std::nullopt;
+  if (!stores_where_it_computes(kernel)) return false;
   const int64_t pieces = kernel.reduced > 0 ? wanted_pieces(kernel, loose.nest, threads) : 1;
-  if (pieces == 1) {
-    fused.launches.push_back(launch_of(std::move(loose), std::move(kernel), 0, threads));
-  } else if (can_be_cut(kernel)) {
+  if (pieces > 1 && can_be_cut(kernel))
     Cutting(loose, kernel, pieces, fused).run(lane_kept, threads);
-  } else if (lane_tiles(kernel, loose.nest) < 2 * threads) {
-    return std::nullopt;
-  } else {
+  else if (pieces > 1 && lane_tiles(kernel, loose.nest) < 2 * threads)
+    return false;
+  else
     fused.launches.push_back(launch_of(std::move(loose), std::move(kernel), 0, threads));
-  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Fused> arrange(const Graph& graph, std::vector<Draft> parts, int64_t threads) {
+  Fused fused;
+  for (Draft& part : parts)
+    if (!add_launches(graph, std::move(part), threads, fused)) return std::nullopt;
   return fused;
 }
 

@@ -1,4 +1,4 @@
-/// From a draft to launches: which loops are outer, which are one, which run along the lanes, and how work is
+/// From drafts to launches: which loops are outer, which are one, which run along the lanes, and how work is
 /// cut for threads.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace tandem::loops {
 
-/// The launches of a group's draft for so many threads; nothing where it would keep most of them idle.
-std::optional<Fused> arrange(const Graph& graph, Draft draft, int64_t threads);
+/// The launches of a group's drafts for so many threads; nothing where one would keep most of them idle.
+std::optional<Fused> arrange(const Graph& graph, std::vector<Draft> parts, int64_t threads);
 
 }  // namespace tandem::loops

@@ -6,6 +6,7 @@
 #include "loops/anchors.h"
 #include "loops/arrange.h"
 #include "loops/cost.h"
+#include "loops/nodes.h"
 #include "loops/twins.h"
 
 namespace tandem::loops {
@@ -43,10 +44,11 @@ std::optional<Candidate> Candidates::candidate(std::vector<int32_t> members) con
 std::optional<Candidate> Candidates::candidate(std::vector<int32_t> members,
                                                const std::vector<Value>& stored) const {
   if (stored.empty()) return std::nullopt;
-  std::optional<Draft> drafted = draft(source_, members, stored);
-  if (!drafted || drafted->repeats > 0) return std::nullopt;
-  if (drafted->loads.size() + drafted->stores.size() > most_buffers) return std::nullopt;
-  std::optional<Fused> fused = arrange(graph_, std::move(*drafted), threads_);
+  std::vector<Draft> parts = draft(source_, members, stored);
+  for (const Draft& part : parts)
+    if (part.repeats > 0 || part.loads.size() + part.stores.size() > most_buffers) return std::nullopt;
+  if (parts.empty()) return std::nullopt;
+  std::optional<Fused> fused = arrange(graph_, std::move(parts), threads_);
   if (!fused) return std::nullopt;
   const double time = nanoseconds(*fused);
   return Candidate{std::move(members), std::move(*fused), time};

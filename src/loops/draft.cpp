@@ -2,88 +2,35 @@
 
 #include <algorithm>
 
-#include "graph/boxing.h"
-#include "graph/geometry.h"
-#include "loops/operators.h"
+#include "loops/nests.h"
+#include "loops/nodes.h"
+#include "loops/pieces.h"
 #include "loops/rows.h"
 #include "loops/spread.h"
 
 namespace tandem::loops {
 namespace {
 
-const Value* argument_of(const Node& node, size_t i) {
-  auto* value = std::get_if<Value>(&node.arguments[i]);
-  return value && *value ? value : nullptr;
-}
+/// Places of a nest that one kernel computes: so many steps of each loop, behind so many.
+struct Part {
+  LoopNest nest;
+  Dims first;
+};
 
-Value result_of(const Node& node) { return std::get<Value>(node.results[0]); }
-
-bool is_readable(const TensorMeta& meta) {
-  return meta.device.is_cpu() && !meta.neg && !meta.conj && type_of(meta.dtype);
-}
-
-/// A result that fills memory of its own, with elements.
-bool is_writable(const TensorMeta& meta) {
-  return is_readable(meta) && meta.numel() > 0 && meta.offset == 0 && is_surely_injective(meta);
-}
-
-bool has_plain_edges(const Graph& graph, const Node& node) {
-  if (!node.writes.empty() || node.state || node.results.size() != 1 || reads_numbers(node)) return false;
-  auto* result = std::get_if<Value>(&node.results[0]);
-  if (!result || !*result || !is_writable(graph.meta(*result))) return false;
-  bool readable = true;
-  for (const Operand& argument : node.arguments) {
-    const at::Tensor* held = held_by(argument);
-    if (std::holds_alternative<std::vector<Value>>(argument) || (held && !is_number(*held))) return false;
-    for_each_value(argument, [&](Value v) {
-      readable =
-          readable && is_readable(graph.meta(v)) && graph.meta(v).storage != graph.meta(*result).storage;
-    });
-  }
-  return readable;
-}
-
-/// Its row, tried on operands that are not there yet.
-bool row_takes(const Graph& graph, const Node& node, LowerNode row) {
-  Expressions expressions;
-  std::vector<int32_t> operands;
-  for (size_t i = 0; i < node.arguments.size(); ++i) {
-    const Value* value = argument_of(node, i);
-    operands.push_back(value ? expressions.load(int32_t(i), *type_of(graph.meta(*value).dtype))
-                             : held_number(expressions, node.arguments[i]));
-  }
-  return row(Lowering(expressions, graph, node, operands)).has_value();
-}
-
-bool fold_takes(const Graph& graph, const Node& node, const FoldRow& row) {
-  if (!argument_of(node, 0)) return false;
-  const Type to = *type_of(graph.meta(result_of(node)).dtype);
-  return graph.meta(*argument_of(node, 0)).numel() > 0 && (kind_of(to) & operator_of(row.op).types) &&
-         (!row.mean || is_real(to)) && (!row.question || to == Type::Bool);
-}
-
-}  // namespace
-
-bool is_for_loops(const Graph& graph, const Node& node) {
-  const LowerNode row = find_pointwise_row(node.op);
-  const FoldRow* fold = row ? nullptr : find_fold_row(node.op);
-  if ((!row && !fold) || !has_plain_edges(graph, node)) return false;
-  return row ? row_takes(graph, node, row) : fold_takes(graph, node, *fold);
-}
-
-namespace {
-
-/// One attempt with one nest.
+/// One attempt with one nest, for a part of it.
 class Drafting {
  public:
-  Drafting(const Source& source, std::span<const int32_t> members, const LoopNest& nest)
-      : source_(source), members_(members) {
-    made_.nest = nest;
-    for (size_t loop = 0; loop < nest.size(); ++loop) (nest[loop].reduced ? reduced_ : kept_).push_back(loop);
-    for (size_t loop = 0; loop < nest.size(); ++loop) all_.push_back(loop);
+  Drafting(const Source& source, std::span<const int32_t> members, const LoopNest& whole, const Part& part)
+      : source_(source), members_(members), whole_(whole), first_(part.first) {
+    made_.nest = part.nest;
+    for (size_t loop = 0; loop < whole.size(); ++loop) {
+      (whole[loop].reduced ? reduced_ : kept_).push_back(loop);
+      all_.push_back(loop);
+    }
   }
 
-  /// False where it cannot be done, or not with this nest: `split` says what to change then.
+  /// Stores what is there of these. False where it cannot be done, or not with this nest: `cut` or `split`
+  /// says what to change then.
   bool run(std::span<const Value> wanted) {
     for (auto value = wanted.rbegin(); value != wanted.rend(); ++value)
       if (!store(*value)) return false;
@@ -91,6 +38,7 @@ class Drafting {
   }
 
   std::optional<Split> split;
+  std::optional<Cut> cut;
   Draft take() { return std::move(made_); }
 
  private:
@@ -116,7 +64,8 @@ class Drafting {
         return true;
       }
     const std::optional<Access> access = access_by_sizes(value);
-    if (!access || !goes_apart(*access)) return false;
+    if (!access) return made_.nest != whole_;  // another part has it
+    if (!goes_apart(*access)) return false;
     const int32_t expr = evaluate(value, *access);
     if (expr >= 0) made_.stores.push_back({{value, *access}, expr});
     return expr >= 0;
@@ -124,7 +73,9 @@ class Drafting {
 
   /// Whether no two places of the kept loops have one element.
   bool goes_apart(const Access& access) const {
-    return std::all_of(kept_.begin(), kept_.end(), [&](size_t loop) { return access.strides[loop] != 0; });
+    return std::all_of(kept_.begin(), kept_.end(), [&](size_t loop) {
+      return access.strides[loop] != 0 || made_.nest[loop].size == 1;
+    });
   }
 
   bool is_whole(Value value, const Access& access) {
@@ -138,13 +89,18 @@ class Drafting {
     const TensorMeta& meta = graph().meta(value);
     for (const std::vector<size_t>* loops : {&all_, &kept_}) {
       std::optional<Split> wanted;
-      if (const auto along = spread(made_.nest, *loops, meta.sizes, wanted)) {
+      if (const auto along = spread(whole_, *loops, meta.sizes, wanted)) {
         const Way way{*along, Dims(meta.sizes.size(), 0)};
-        return access_along(way, meta, [](int32_t dim) { return dim; });
+        return in_part(access_along(way, meta, [](int32_t dim) { return dim; }));
       }
       if (wanted && !split) split = wanted;
     }
     return std::nullopt;
+  }
+
+  Access in_part(Access access) const {
+    for (size_t loop = 0; loop < first_.size(); ++loop) access.offset += first_[loop] * access.strides[loop];
+    return access;
   }
 
   /// The expression of the element there; -1 where there is none.
@@ -172,7 +128,21 @@ class Drafting {
     const auto way = way_along(made_.nest, access, graph().meta(result), split);
     if (!way) return -1;
     if (const FoldRow* fold = find_fold_row(node.op)) return compute_fold(node, *fold, result, *way);
-    return compute_pointwise(node, *way);
+    return has_pieces(node.op) ? read_piece(node, result, *way) : compute_pointwise(node, *way);
+  }
+
+  int32_t read_piece(const Node& node, Value result, Way way) {
+    const std::optional<Pieces> pieces = pieces_of(graph(), node);
+    const auto found = piece_along(made_.nest, way, *pieces, cut);
+    if (!found) return -1;
+    const Type type = *type_of(graph().meta(result).dtype);
+    const Piece* piece = *found;
+    if (!piece) return made_.expressions.number(pieces->rest, type);
+    for (size_t dim = 0; dim < way.first.size(); ++dim) way.first[dim] -= piece->first[dim];
+    const TensorMeta& meta = graph().meta(piece->from);
+    const int32_t element = evaluate(
+        piece->from, access_along(way, meta, [&](int32_t dim) { return pieces->dim_of(dim); }));
+    return element < 0 ? -1 : made_.expressions.cast(element, type);
   }
 
   int32_t compute_pointwise(const Node& node, const Way& way) {
@@ -234,60 +204,98 @@ class Drafting {
 
   const Source& source_;
   const std::span<const int32_t> members_;
+  const LoopNest& whole_;
+  const Dims first_;
   std::vector<size_t> kept_, reduced_, all_;
   std::unordered_map<int32_t, std::vector<Evaluated>> known_;  ///< by key
   Draft made_;
 };
 
-/// The loops that a node by itself would have.
-LoopNest nest_of(const Graph& graph, const Node& node) {
-  const bool is_fold = find_fold_row(node.op) != nullptr;
-  const TensorMeta& space = graph.meta(is_fold ? *argument_of(node, 0) : result_of(node));
-  const std::vector<int32_t> folded = is_fold ? folded_dims(graph, node) : std::vector<int32_t>();
-  LoopNest nest;
-  for (size_t dim = 0; dim < space.sizes.size(); ++dim)
-    if (space.sizes[dim] > 1)
-      nest.push_back({space.sizes[dim], std::binary_search(folded.begin(), folded.end(), int32_t(dim))});
-  return nest;
-}
-
-int64_t places(const LoopNest& nest) {
-  int64_t count = 1;
-  for (const Loop& loop : nest) count *= loop.size;
-  return count;
-}
-
-bool folds(const LoopNest& nest) {
-  return std::any_of(nest.begin(), nest.end(), [](const Loop& loop) { return loop.reduced; });
-}
-
-/// That of the widest member; one that folds before those that do not.
-LoopNest widest_nest(const Graph& graph, std::span<const int32_t> members) {
-  LoopNest widest;
-  for (int32_t member : members) {
-    LoopNest nest = nest_of(graph, graph.nodes()[size_t(member)]);
-    if (std::pair(folds(nest), places(nest)) > std::pair(folds(widest), places(widest)))
-      widest = std::move(nest);
+/// Loops of one step lead nowhere.
+void drop_still_loops(Draft& draft) {
+  for (size_t loop = draft.nest.size(); loop-- > 0;) {
+    if (draft.nest[loop].size > 1) continue;
+    const auto at = int64_t(loop);
+    draft.nest.erase(draft.nest.begin() + at);
+    for (Element& load : draft.loads) load.access.strides.erase(load.access.strides.begin() + at);
+    for (Draft::Stored& stored : draft.stores)
+      stored.to.access.strides.erase(stored.to.access.strides.begin() + at);
   }
-  return widest;
 }
 
 constexpr int most_splits = 8;
+constexpr size_t most_parts = 16;
+
+/// All parts of one nest.
+class Parts {
+ public:
+  Parts(const Source& source, std::span<const int32_t> members, const LoopNest& nest)
+      : source_(source), members_(members), nest_(nest), pending_{{nest, Dims(nest.size(), 0)}} {}
+
+  /// False where it cannot be done, or not with this nest: `split` says what to change then.
+  bool run(std::span<const Value> wanted) {
+    while (!pending_.empty()) {
+      const Part part = std::move(pending_.back());
+      pending_.pop_back();
+      Drafting drafting(source_, members_, nest_, part);
+      if (drafting.run(wanted)) {
+        drafts_.push_back(drafting.take());
+      } else if (drafting.cut && drafts_.size() + pending_.size() + 2 <= most_parts) {
+        cut(part, *drafting.cut);
+      } else {
+        split = drafting.split;
+        return false;
+      }
+    }
+    return std::all_of(wanted.begin(), wanted.end(), [&](Value value) { return is_stored(value); });
+  }
+
+  std::optional<Split> split;
+  std::vector<Draft> take() {
+    for (Draft& draft : drafts_) drop_still_loops(draft);
+    return std::move(drafts_);
+  }
+
+ private:
+  void cut(const Part& part, const Cut& cut) {
+    Part before = part, behind = part;
+    before.nest[cut.loop].size = cut.steps;
+    behind.nest[cut.loop].size -= cut.steps;
+    behind.first[cut.loop] += cut.steps;
+    pending_.push_back(std::move(behind));
+    pending_.push_back(std::move(before));
+  }
+
+  /// Whether one part has all of it, or each its own.
+  bool is_stored(Value value) const {
+    int64_t count = 0;
+    for (const Draft& draft : drafts_)
+      for (const Draft::Stored& stored : draft.stores)
+        if (stored.to.value == value) count += elements(draft.nest, stored.to.access);
+    return count >= source_.graph.meta(value).numel();
+  }
+
+  const Source& source_;
+  const std::span<const int32_t> members_;
+  const LoopNest& nest_;
+  std::vector<Part> pending_;
+  std::vector<Draft> drafts_;
+};
 
 }  // namespace
 
-std::optional<Draft> draft(const Source& source, std::span<const int32_t> members,
-                           std::span<const Value> wanted) {
+std::vector<Draft> draft(const Source& source, std::span<const int32_t> members,
+                         std::span<const Value> wanted) {
   LoopNest nest = widest_nest(source.graph, members);
   for (int attempt = 0; attempt <= most_splits; ++attempt) {
-    Drafting drafting(source, members, nest);
-    if (drafting.run(wanted)) return drafting.take();
-    if (!drafting.split) return std::nullopt;
-    const auto [loop, inner] = *drafting.split;
+    Parts parts(source, members, nest);
+    if (parts.run(wanted)) return parts.take();
+    if (!parts.split || nest[parts.split->loop].size % parts.split->inner != 0) return {};
+    const auto [loop, inner] = *parts.split;
     nest[loop].size /= inner;
     nest.insert(nest.begin() + int64_t(loop) + 1, {inner, nest[loop].reduced});
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace tandem::loops

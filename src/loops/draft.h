@@ -8,9 +8,6 @@
 
 namespace tandem::loops {
 
-/// Whether loops can compute a node: by the rows of operators.
-bool is_for_loops(const Graph& graph, const Node& node);
-
 /// A buffer of a kernel to be: the elements of a value that each place of the nest reads or writes.
 struct Element {
   Value value;  ///< an anchor
@@ -38,9 +35,9 @@ struct Source {
   const std::vector<int32_t>& twins;   ///< of each value the first one that is the same
 };
 
-/// The kernel that computes these nodes, ascending, and stores these results of theirs; nothing where one
-/// nest cannot.
-std::optional<Draft> draft(const Source& source, std::span<const int32_t> members,
-                           std::span<const Value> wanted);
+/// The kernels that compute these nodes, ascending, and store these results of theirs: one, or one for each
+/// part of a nest where results are put together of pieces. None where one nest cannot.
+std::vector<Draft> draft(const Source& source, std::span<const int32_t> members,
+                         std::span<const Value> wanted);
 
 }  // namespace tandem::loops

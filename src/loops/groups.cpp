@@ -5,6 +5,7 @@
 #include "loops/cost.h"
 #include "loops/dependences.h"
 #include "loops/lending.h"
+#include "loops/pieces.h"
 #include "ops/facts.h"
 
 namespace tandem::loops {
@@ -47,8 +48,19 @@ class Grouping {
     if (!alone) return;
     groups_.push_back(std::move(*alone));
     set_group(int32_t(groups_.size()) - 1);
-    for (int32_t producer : producers(node)) try_to_join(producer);
+    join_producers(node);
     for (int32_t sibling : siblings(node)) try_to_join(sibling);
+  }
+
+  /// Who makes pieces may have waited for the group that puts all of them together.
+  void join_producers(int32_t node) {
+    std::vector<int32_t> all = producers(node);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const int32_t producer = all[i];
+      if (!try_to_join(producer) || !has_pieces(nodes()[size_t(producer)].op)) continue;
+      const std::vector<int32_t> makers = producers(producer);
+      all.insert(all.end(), makers.begin(), makers.end());
+    }
   }
 
   void set_group(int32_t group) {
@@ -82,17 +94,18 @@ class Grouping {
     return found;
   }
 
-  /// The group of the node that is being placed takes in another member's.
-  void try_to_join(int32_t member) {
+  /// Whether the group of the node that is being placed has taken in another member's.
+  bool try_to_join(int32_t member) {
     const int32_t into = group_of_[size_t(now_)], other = group_of_[size_t(member)];
-    if (into == other || other < 0) return;
+    if (into == other || other < 0) return false;
     Candidate &a = groups_[size_t(other)], &b = groups_[size_t(into)];
-    if (a.members.size() + b.members.size() > most_members || leads_back(other, into)) return;
+    if (a.members.size() + b.members.size() > most_members || leads_back(other, into)) return false;
     std::optional<Candidate> joined = candidates_.candidate(merged(a.members, b.members));
-    if (!joined || joined->time > a.time + b.time || waits_for_more(a, *joined)) return;
+    if (!joined || joined->time > a.time + b.time || waits_for_more(a, *joined)) return false;
     b = std::move(*joined);
     a.members.clear();
     set_group(into);
+    return true;
   }
 
   /// Whether a group that runs later keeps more in memory until then than it has to store: one that adds up

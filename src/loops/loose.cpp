@@ -8,13 +8,6 @@
 namespace tandem::loops {
 namespace {
 
-int64_t elements(const LoopNest& nest, const Access& access) {
-  int64_t count = 1;
-  for (size_t loop = 0; loop < nest.size(); ++loop)
-    if (access.strides[loop] != 0) count *= nest[loop].size;
-  return count;
-}
-
 /// The buffers with the most elements first: their order matters most.
 std::vector<const Access*> by_elements(const Loose& loose) {
   std::vector<std::pair<int64_t, const Access*>> counted;
