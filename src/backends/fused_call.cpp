@@ -51,7 +51,8 @@ class FusedCall final : public Call {
       scratch.push_back(make_from_kept({bytes}, {1}, at::kByte));
       own.push_back(static_cast<char*>(scratch.back().mutable_data_ptr()));
     }
-    char* const* const memories[] = {read.data(), written.data(), own.data()};
+    char* const nothing = nullptr;
+    char* const* const memories[] = {read.data(), written.data(), own.data(), &nothing};
     for (size_t l = 0; l < fused_.fused.launches.size(); ++l)
       launch(fused_.fused.launches[l], fused_.codes[l], memories);
     for (const TensorSlot& slot : inputs_) slot.release(registers);

@@ -148,7 +148,7 @@ void print_launch(std::ostream& out, const loops::Launch& launch) {
   out << launch.units << " units of " << launch.shape[0] << " lanes, sizes";
   for (auto size = sizes; size != sizes + kernel.rank(); ++size) out << ' ' << *size;
   for (size_t b = 0; b < launch.buffers.size(); ++b) {
-    static constexpr const char* names[] = {"input", "output", "scratch"};
+    static constexpr const char* names[] = {"input", "output", "scratch", "nothing"};
     const loops::Memory& memory = launch.buffers[b];
     out << "\n  buffer " << b << " is " << names[size_t(memory.of)] << ' ' << memory.index << " from "
         << memory.offset << ", strides";

@@ -8,7 +8,7 @@ std::vector<bool> varying(const Kernel& kernel) {
   std::vector<bool> varies;
   varies.reserve(kernel.exprs.size());
   for (const Expr& expr : kernel.exprs) {
-    if (expr.op == Op::Load) {
+    if (names_buffer(expr)) {
       varies.push_back(kernel.buffers[expr.a].reduced_varies);
     } else if (expr.op == Op::Index) {
       varies.push_back(expr.a >= kernel.kept);

@@ -29,20 +29,29 @@ std::optional<size_t> last_loop(const LoopNest& nest, bool reduced) {
 int64_t neighbours(const Loose& loose, std::optional<size_t> loop) {
   int64_t count = 0;
   for (const Loose::Slot& slot : loose.slots) {
-    if (!loop || slot.access.strides[*loop] != 1) continue;
+    if (!loop || slot.access.strides[*loop] != 1 || slot.memory.of == Memory::Of::None) continue;
     count += elements(loose.nest, slot.access);
   }
   return count;
 }
 
+/// Whether what is computed for each element is. What becomes of folds is computed once for many.
+bool is_wide(const Kernel& kernel) {
+  const std::vector<int32_t> done = passes(kernel);
+  const std::vector<bool> varies = varying(kernel);
+  for (size_t i = 0; i < done.size(); ++i)
+    if (const Expr& expr = kernel.exprs[i]; varies[i] || is_fold(expr) || done[i] == 0)
+      if (size_of(expr.type) == 8 && expr.op != Op::Number) return true;
+  return false;
+}
+
 /// Lanes fill four registers: a step waits for the one before it, and with fewer the processor waits too.
-int32_t width_for(const Loose& loose, int64_t size, bool is_scattered) {
+int32_t width_for(const Kernel& kernel, int64_t size) {
   constexpr int64_t registers = 4;
-  const bool is_wide = std::any_of(loose.exprs.begin(), loose.exprs.end(), [](const Expr& expr) {
-    return size_of(expr.type) == 8 && expr.op != Op::Number;
-  });
-  int64_t width = registers * processor_register_bytes() / (is_wide ? 8 : 4);
+  int64_t width = registers * processor_register_bytes() / (is_wide(kernel) ? 8 : 4);
   // What lies apart is read element by element, which lengthens the code.
+  const bool is_scattered = std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
+                                        [](const Buffer& buffer) { return buffer.lane == Step::Any; });
   if (is_scattered) width = std::min<int64_t>(width, 32);
   while (width > size && width > 8) width /= 2;
   return width <= size ? int32_t(width) : 1;
@@ -69,11 +78,9 @@ Kernel describe(const Loose& loose, bool lane_kept) {
                               std::any_of(strides.begin() + kernel.kept, strides.end(),
                                           [](int64_t stride) { return stride != 0; })});
   }
-  const bool is_scattered = std::any_of(kernel.buffers.begin(), kernel.buffers.end(),
-                                        [](const Buffer& buffer) { return buffer.lane == Step::Any; });
-  kernel.width = width_for(loose, loose.nest[size_t(kernel.lane())].size, is_scattered);
   kernel.exprs = loose.exprs;
   kernel.stores = loose.stores;
+  kernel.width = width_for(kernel, loose.nest[size_t(kernel.lane())].size);
   return kernel;
 }
 
@@ -182,7 +189,7 @@ class Cutting {
     Expr expr = whole_.exprs[size_t(place)];
     if (is_fold(expr)) {
       expr.a = load_partial(place);
-    } else if (expr.op == Op::Load) {
+    } else if (names_buffer(expr)) {
       expr.a = add_slot(whole_.slots[size_t(expr.a)]);
     } else {
       const int32_t count = operator_of(expr.op).operands;
@@ -234,6 +241,7 @@ Loose loose_from(const Graph& graph, Draft draft, Fused& to) {
   Loose loose;
   loose.nest = std::move(draft.nest);
   auto add = [&](const Element& element, Memory::Of of, std::vector<Value>& tensors) {
+    if (!element.value) return loose.slots.push_back({{Memory::Of::None}, element.access, Type::Bool, false});
     auto known = std::find(tensors.begin(), tensors.end(), element.value);
     if (known == tensors.end()) known = tensors.insert(tensors.end(), element.value);
     const TensorMeta& meta = graph.meta(element.value);

@@ -48,9 +48,11 @@ std::optional<Candidate> Candidates::candidate(std::vector<int32_t> members,
   for (const Draft& part : parts)
     if (part.repeats > 0 || part.loads.size() + part.stores.size() > most_buffers) return std::nullopt;
   if (parts.empty()) return std::nullopt;
+  const bool is_put_together = parts.size() > 1;
   std::optional<Fused> fused = arrange(graph_, std::move(parts), threads_);
   if (!fused) return std::nullopt;
-  const double time = nanoseconds(*fused);
+  const bool is_for_libtorch = is_put_together && only_moves(*fused);
+  const double time = is_for_libtorch ? nanoseconds_of_call(*fused) : nanoseconds(*fused);
   return Candidate{std::move(members), std::move(*fused), time};
 }
 

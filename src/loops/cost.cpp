@@ -8,7 +8,9 @@
 namespace tandem::loops {
 namespace {
 
-constexpr double of_launch = 500, of_byte = 0.05, of_step = 0.02;
+constexpr double of_launch = 500, of_call = 2000, of_byte = 0.05, of_step = 0.02;
+/// Of units that are so short that the way to them takes longest: in loops, and in libtorch's calls.
+constexpr double of_short_unit = 4, of_short_row = 2;
 
 /// How many steps an operator takes, about: additions and the like are one.
 double steps(Op op) {
@@ -28,6 +30,7 @@ double bytes(const Launch& launch) {
   const Kernel& kernel = launch.kernel;
   double all = 0;
   for (size_t b = 0; b < kernel.buffers.size(); ++b) {
+    if (launch.buffers[b].of == Memory::Of::None) continue;
     const int64_t* strides = &launch.shape[size_t(shape_header) + size_t(kernel.rank()) * (1 + b)];
     const bool is_scattered = kernel.buffers[b].lane == Step::Any;
     all += double(count_along(launch, 0, kernel.rank(), strides)) * double(size_of(kernel.buffers[b].type)) *
@@ -76,12 +79,20 @@ double nanoseconds(const Launch& launch) {
   const auto reduced = double(count_along(launch, kernel.kept, kernel.rank(), nullptr));
   const double alone = kernel.width == 1 ? 8 : 1;  // elements that are not computed side by side
   return of_launch + of_byte * bytes(launch) +
+         (kernel.width == 1 ? of_short_unit * double(launch.units) : 0) +
          of_step * alone * kept * (reduced * varying_steps(kernel) + kept_steps(kernel));
 }
 
 double nanoseconds(const Fused& fused) {
   double all = 0;
   for (const Launch& launch : fused.launches) all += launch.nanoseconds;
+  return all;
+}
+
+double nanoseconds_of_call(const Fused& fused) {
+  double all = of_call;
+  for (const Launch& launch : fused.launches)
+    all += of_byte * bytes(launch) + (launch.kernel.width == 1 ? of_short_row * double(launch.units) : 0);
   return all;
 }
 

@@ -10,7 +10,7 @@ namespace tandem::loops {
 
 /// A buffer of a kernel to be: the elements of a value that each place of the nest reads or writes.
 struct Element {
-  Value value;  ///< an anchor
+  Value value;  ///< an anchor; none where all that is asked for is how far the access leads
   Access access;
   friend bool operator==(const Element&, const Element&) = default;
 };

@@ -19,6 +19,7 @@ bool is_real(Type type);
 class Expressions {
  public:
   int32_t load(int32_t buffer, Type type) { return add(Op::Load, type, buffer); }
+  int32_t offset(int32_t buffer, Type type) { return add(Op::Offset, type, buffer); }
   /// Numbers are never one, though they be equal: at another size they may differ.
   int32_t number(double value, Type type);
   int32_t number(const c10::Scalar& value, Type type);

@@ -25,6 +25,8 @@ const std::unordered_map<std::string, FoldRow>& fold_table() {
       {"aten::any.dim", {Op::ReduceMax, false, true}},
       {"aten::all", {Op::ReduceMin, false, true}},
       {"aten::all.dim", {Op::ReduceMin, false, true}},
+      {"aten::argmax", {.op = Op::ReduceMax, .place = true}},
+      {"aten::argmin", {.op = Op::ReduceMin, .place = true}},
   };
   return table;
 }

@@ -99,6 +99,8 @@ class Nest {
       values_[i] = read(expr.type, buffers_[expr.a], offset(expr.a));
     } else if (expr.op == Op::Index) {
       values_[i].integer = place_[expr.a];
+    } else if (expr.op == Op::Offset) {
+      values_[i].integer = offset(expr.a);
     } else if (expr.op != Op::Number) {
       values_[i] = computes_[i](operand(expr.a), operand(expr.b), operand(expr.c));
     }

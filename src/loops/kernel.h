@@ -15,6 +15,7 @@ enum class Op : uint8_t {
   Load,    ///< the element of buffer `a` at the place of the loops
   Number,  ///< number `a` of the launch
   Index,   ///< where the loops are in dimension `a`, an I64
+  Offset,  ///< how far the place of the loops is in buffer `a`, in elements, an I32 or I64; no memory is read
   // Of one operand, of its type.
   Neg,
   Abs,

@@ -7,9 +7,10 @@
 
 namespace tandem::loops {
 
-/// Where a buffer begins: in a tensor that is read, one that is made, or memory of the group's own.
+/// Where a buffer begins: in a tensor that is read, one that is made, memory of the group's own, or nowhere,
+/// if all that is asked for is how far places are in it.
 struct Memory {
-  enum class Of : uint8_t { Input, Output, Scratch } of = Of::Input;
+  enum class Of : uint8_t { Input, Output, Scratch, None } of = Of::Input;
   int32_t index = 0;
   int64_t offset = 0;  ///< in bytes, from the tensor's first element
   friend bool operator==(const Memory&, const Memory&) = default;

@@ -89,12 +89,12 @@ void drop_unread(Loose& loose) {
   for (size_t i = loose.exprs.size(); i-- > 0;) {
     if (!read[i]) continue;
     for (int32_t operand : operands(loose.exprs[i])) read[size_t(operand)] = true;
-    if (loose.exprs[i].op == Op::Load) used[size_t(loose.exprs[i].a)] = true;
+    if (names_buffer(loose.exprs[i])) used[size_t(loose.exprs[i].a)] = true;
   }
   const std::vector<int32_t> expr_place = places_of(read), slot_place = places_of(used);
   for (Expr& expr : loose.exprs) {
     const int32_t count = operator_of(expr.op).operands;
-    if (expr.op == Op::Load) expr.a = slot_place[size_t(expr.a)];
+    if (names_buffer(expr)) expr.a = slot_place[size_t(expr.a)];
     if (count > 0) expr.a = expr_place[size_t(expr.a)];
     if (count > 1) expr.b = expr_place[size_t(expr.b)];
     if (count > 2) expr.c = expr_place[size_t(expr.c)];

@@ -53,10 +53,15 @@ bool row_takes(const Graph& graph, const Node& node, LowerNode row) {
   return row(Lowering(expressions, graph, node, operands)).has_value();
 }
 
+/// The places of extremes among fewer elements are looked for one by one, as libtorch does.
+constexpr int64_t fewest_for_places = 8;
+
 bool fold_takes(const Graph& graph, const Node& node, const FoldRow& row) {
   if (!argument_of(node, 0)) return false;
   const Type to = *type_of(graph.meta(result_of(node)).dtype);
-  return graph.meta(*argument_of(node, 0)).numel() > 0 && (kind_of(to) & operator_of(row.op).types) &&
+  const int64_t all = graph.meta(*argument_of(node, 0)).numel();
+  if (row.place && all < fewest_for_places * graph.meta(result_of(node)).numel()) return false;
+  return all > 0 && (kind_of(to) & operator_of(row.op).types) &&
          (!row.mean || is_real(to)) && (!row.question || to == Type::Bool);
 }
 

@@ -10,6 +10,7 @@ constexpr Operator operator_table[] = {
     {"load", Kind::Leaf, 0, AllTypes},
     {"number", Kind::Leaf, 0, AllTypes},
     {"index", Kind::Leaf, 0, Integers},
+    {"offset", Kind::Leaf, 0, Integers},
     {"neg", Kind::Arithmetic, 1, Numeric},
     {"abs", Kind::Arithmetic, 1, Numeric},
     {"not", Kind::Arithmetic, 1, static_cast<Types>(Bools | Integers)},

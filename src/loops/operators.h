@@ -26,6 +26,8 @@ constexpr int32_t type_count = static_cast<int32_t>(Type::F64) + 1;
 
 const char* name_of(Type type);
 Types kind_of(Type type);
+/// Whether `a` is a buffer.
+inline bool names_buffer(const Expr& expr) { return expr.op == Op::Load || expr.op == Op::Offset; }
 inline bool is_fold(const Expr& expr) { return operator_of(expr.op).kind == Kind::Fold; }
 
 /// Places of expressions.

@@ -53,6 +53,7 @@ struct FoldRow {
   Op op;
   bool mean = false;
   bool question = false;  ///< whether elements are not 0: for results of Bool alone
+  bool place = false;     ///< where the first element is that the fold gives, as a number of these dimensions
 };
 const FoldRow* find_fold_row(const c10::OperatorHandle& op);
 /// The dimensions of its first argument that such a node folds, ascending.

@@ -103,6 +103,11 @@ class VerifiedExpr {
       ask(is_place(expr_.a, kernel_.buffers.size()), "loads buffer ", expr_.a, ", which is not there");
       const Type stored = kernel_.buffers[expr_.a].type;
       ask(expr_.type == stored, "loads as ", name_of(expr_.type), " from a buffer of ", name_of(stored));
+    } else if (expr_.op == Op::Offset) {
+      ask(is_place(expr_.a, kernel_.buffers.size()), "is an offset in buffer ", expr_.a,
+          ", which is not there");
+      ask(expr_.type == Type::I32 || expr_.type == Type::I64, "is an offset of ", name_of(expr_.type),
+          ", not of i32 or i64");
     } else if (expr_.op == Op::Number) {
       ask(is_place(expr_.a, kernel_.numbers), "is number ", expr_.a, ", which is not there");
     } else {

@@ -46,6 +46,14 @@ TEST(FusePieces, WhatOnlyMovesIsLeftToLibtorch) {
             0u);
 }
 
+TEST(FusePieces, RowsOfFewElementsAreLeftToLibtorch) {
+  const FusedGraph graph =
+      inference_of([](const Tensors& in) { return Tensors{at::cat({in[0].relu(), in[0]}, 1)}; },
+                   {at::randn({20000, 4})});
+  EXPECT_EQ(launches_of(graph), 1u) << to_string(graph);
+  EXPECT_EQ(graph.graph.nodes().size(), 2u) << to_string(graph);
+}
+
 TEST(FusePieces, FoldsAlongOtherDimensionsAreTakenInParts) {
   expect_launches(
       2, [](const Tensors& in) { return Tensors{at::softmax(at::cat({in[0], in[0] * 2}, 0), -1)}; }, cube());

@@ -105,6 +105,22 @@ TEST(Interpret, Softmax) {
   }
 }
 
+TEST(Interpret, PlaceOfTheFirstLargest) {
+  constexpr int64_t rows = 4, columns = 40;
+  std::vector<float> x(rows * columns, 1);
+  x[3] = x[7] = 2;
+  x[columns + 5] = x[columns + 9] = std::nanf("");
+  std::fill_n(&x[2 * columns], columns, -std::numeric_limits<float>::infinity());
+  x[4 * columns - 1] = 3;
+  std::vector<int64_t> out(rows, -1);
+  const auto shape = shape_of(1, 0, {rows, columns}, {Sizes{columns, 1}, Sizes{1, 0}, Sizes{0, 1}});
+  // No memory lies behind what only numbers places.
+  void* const buffers[] = {x.data(), out.data(), nullptr};
+  const Number numbers[] = {{.integer = std::numeric_limits<int32_t>::max()}};
+  interpret(place_of_largest(), buffers, shape.data(), numbers, 0, rows);
+  EXPECT_EQ(out, (std::vector<int64_t>{3, 5, 0, columns - 1}));
+}
+
 TEST(Interpret, LayerNorm) {
   constexpr int64_t rows = 3, columns = 17;
   auto x = waves<float>(rows * columns, 0.5), weight = waves<float>(columns, 0.2);

@@ -46,6 +46,24 @@ inline Kernel sum_of_rows(Type type, bool lane_kept) {
   return w.kernel;
 }
 
+/// b1 = the place of the first element of each row of b0 that is the largest of them, or NaN; b2 numbers a
+/// row, and n0 is more than there are.
+inline Kernel place_of_largest() {
+  Written w;
+  w.kernel.kept = w.kernel.reduced = 1;
+  w.kernel.lane_kept = false;
+  const int32_t x = w.buffer(Type::F32, Step::One, true), out = w.buffer(Type::I64, Step::Zero),
+                numbers = w.buffer(Type::Bool, Step::One, true);
+  const int32_t element = w.load(x), largest = w.f32(Op::ReduceMax, element),
+                is_largest = w.expr(Op::Eq, Type::Bool, element, largest),
+                is_nan = w.expr(Op::Ne, Type::Bool, element, element),
+                is_found = w.expr(Op::Or, Type::Bool, is_largest, is_nan),
+                place = w.expr(Op::Offset, Type::I32, numbers),
+                found = w.expr(Op::Select, Type::I32, is_found, place, w.number(Type::I32));
+  w.store(w.expr(Op::Cast, Type::I64, w.expr(Op::ReduceMin, Type::I32, found)), out);
+  return w.kernel;
+}
+
 /// b1 = the softmax of each row of b0, with two folds of which one reads the other.
 inline Kernel softmax() {
   Written w;

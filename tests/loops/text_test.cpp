@@ -38,6 +38,25 @@ store %5 to 1
 )");
 }
 
+TEST(KernelText, OfOffsets) {
+  EXPECT_EQ(to_string(place_of_largest()), R"(1 kept, 1 reduced, 32 lanes reduced, 1 numbers
+buffer 0: f32 lane one varies
+buffer 1: i64 lane zero
+buffer 2: bool lane one varies
+%0: f32 = load 0
+%1: f32 = reduce_max %0
+%2: bool = eq %0 %1
+%3: bool = ne %0 %0
+%4: bool = or %2 %3
+%5: i32 = offset 2
+%6: i32 = number 0
+%7: i32 = select %4 %5 %6
+%8: i32 = reduce_min %7
+%9: i64 = cast %8
+store %9 to 1
+)");
+}
+
 TEST(KernelText, OfACut) {
   EXPECT_EQ(to_string(cut_sum_of_columns()), R"(2 kept, 1 reduced, 8 lanes kept, cut
 buffer 0: f64 lane one varies

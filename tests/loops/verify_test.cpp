@@ -32,7 +32,7 @@ void expect_refused(const Kernel& kernel, std::initializer_list<Malformed> all) 
 }
 
 TEST(VerifyKernel, TakesWhatIsWellFormed) {
-  for (const Kernel& kernel : {pointwise(), softmax(), layer_norm(), cut_sum_of_columns(),
+  for (const Kernel& kernel : {pointwise(), softmax(), layer_norm(), cut_sum_of_columns(), place_of_largest(),
                                sum_of_rows(Type::I64, true), sum_of_rows(Type::F32, false)})
     EXPECT_EQ(refusal(kernel), "");
 }
@@ -71,6 +71,8 @@ TEST(VerifyKernel, RefusesPlaces) {
                   {"%0 (load) has 0 where it reads nothing", [](Kernel& k) { k.exprs[0].b = 0; }},
                   {"%0 loads buffer 3, which is not there", [](Kernel& k) { k.exprs[0].a = 3; }},
                   {"%2 is number 2, which is not there", [](Kernel& k) { k.exprs[2].a = 2; }},
+                  {"%6 is an offset in buffer 3, which is not there",
+                   [](Kernel& k) { k.exprs[6] = {Op::Offset, Type::I64, 3}; }},
                   {"%6 is the index of dimension 2, which is not there",
                    [](Kernel& k) { k.exprs[6] = {Op::Index, Type::I64, 2}; }}});
 }
@@ -104,6 +106,8 @@ TEST(VerifyKernel, RefusesTypes) {
           k.exprs[6] = {Op::Select, Type::F32, 5, 1, 4};
         }},
        {"%6 is an index of i32, not of i64", [](Kernel& k) { k.exprs[6] = {Op::Index, Type::I32, 1}; }},
+       {"%6 is an offset of i8, not of i32 or i64",
+        [](Kernel& k) { k.exprs[6] = {Op::Offset, Type::I8, 1}; }},
        {"%6 (reduce_sum) folds along reduced dimensions, but there are none",
         [](Kernel& k) { k.exprs[6] = {Op::ReduceSum, Type::F32, 4}; }},
        {"number 0 is read as f32 and as i64",

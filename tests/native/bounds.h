@@ -160,6 +160,7 @@ class Bounds {
     if (expr.op == Op::Load)
       return exactly(read(expr.type, launch_.buffers[expr.a].data(), offset(expr.a)), expr.type);
     if (expr.op == Op::Number) return exactly(of_number(expr.type, launch_.numbers[expr.a]), expr.type);
+    if (expr.op == Op::Offset) return exactly({.integer = offset(expr.a)}, expr.type);
     if (expr.op == Op::Index) return exactly({.integer = place_[expr.a]}, expr.type);
     const Type from = kernel_.exprs[expr.a].type;
     if (expr.op == Op::Cast) return converted_range(from, expr.type, a);

@@ -121,6 +121,8 @@ class RandomCase {
         add_expr(Op::Number, type, kernel().numbers++);
     if (once_in(3) && allowed_(Op::Index, Type::I64))
       add_expr(Op::Index, Type::I64, static_cast<int32_t>(below(kernel().rank())));
+    if (made_.seed % 3 == 0 && allowed_(Op::Offset, Type::I64))
+      add_expr(Op::Offset, made_.seed % 2 ? Type::I32 : Type::I64, 0);
   }
 
   void add_expr(Op op, Type type, int32_t a, int32_t b = -1, int32_t c = -1) {

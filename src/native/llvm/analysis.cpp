@@ -29,7 +29,7 @@ std::vector<bool> Emitter::lane_varying() const {
   for (size_t i = 0; i < varies.size(); ++i) {
     const loops::Expr& expr = kernel_.exprs[i];
     bool any = is_fold(expr) && kernel_.lane_kept;
-    if (expr.op == loops::Op::Load) any = kernel_.buffers[expr.a].lane != loops::Step::Zero;
+    if (names_buffer(expr)) any = kernel_.buffers[expr.a].lane != loops::Step::Zero;
     if (expr.op == loops::Op::Index) any = expr.a == kernel_.lane();
     if (!is_fold(expr))
       for (int32_t operand : operands(expr)) any = any || varies[operand];
@@ -84,7 +84,7 @@ Emitter::Pass Emitter::pass_of(int32_t number) const {
     pass.exprs.push_back(i);
     if (pass.stored_in[i] >= 0)
       moved[pass.stored_in[i]] = true;
-    else if (kernel_.exprs[i].op == loops::Op::Load)
+    else if (names_buffer(kernel_.exprs[i]))
       moved[kernel_.exprs[i].a] = true;
   }
   for (size_t i = 0; i < moved.size(); ++i)

@@ -65,6 +65,8 @@ class Emitter {
   llvm::Value* stride(int32_t buffer, int32_t dimension);
   llvm::Value* shape_at(int32_t place);
   llvm::Value* moved(llvm::Value* pointer, loops::Type type, llvm::Value* elements);
+  bool has_lanes(int32_t buffer) const;
+  llvm::Value* base(int32_t buffer);
   llvm::Value* lane_address(int32_t buffer);
   llvm::Value* load(int32_t buffer);
   void store(int32_t buffer, llvm::Value* value, bool lanes_vary);
@@ -76,6 +78,8 @@ class Emitter {
   void evaluate(int32_t expr);
   llvm::Value* value_of(const loops::Expr& expr);
   llvm::Value* index_of(int32_t dimension);
+  llvm::Value* offset_of(int32_t buffer, llvm::Type* type);
+  llvm::Value* lane_numbers(llvm::Type* type);
   llvm::Value* unary(const loops::Expr& expr, llvm::Value* a);
   llvm::Value* binary(loops::Op op, loops::Type type, llvm::Value* a, llvm::Value* b);
   llvm::Value* extreme(loops::Type type, llvm::Value* a, llvm::Value* b, bool largest);

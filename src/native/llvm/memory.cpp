@@ -66,6 +66,12 @@ llvm::Value* Emitter::stride(int32_t buffer, int32_t dimension) {
   return shape_at(loops::shape_header + kernel_.rank() * (1 + buffer) + dimension);
 }
 
+llvm::Value* Emitter::base(int32_t buffer) {
+  llvm::Value* from =
+      builder_.CreateConstGEP1_64(builder_.getPtrTy(), buffers_, static_cast<uint64_t>(buffer));
+  return builder_.CreateLoad(builder_.getPtrTy(), from);
+}
+
 llvm::Value* Emitter::moved(llvm::Value* pointer, loops::Type type, llvm::Value* elements) {
   return builder_.CreateGEP(in_memory(type), pointer, elements);
 }
@@ -81,14 +87,19 @@ llvm::Value* Emitter::lane_address(int32_t buffer) {
   return moved(pointer, of.type, at);
 }
 
+/// Whether lanes find different elements there, where the builder is.
+bool Emitter::has_lanes(int32_t buffer) const {
+  const bool lanes = place_.index.size() && kernel_.lane() >= 0 && place_.index[kernel_.lane()];
+  return lanes && width_ > 1 && kernel_.buffers[buffer].lane != loops::Step::Zero;
+}
+
 llvm::Value* Emitter::load(int32_t buffer) {
   const loops::Buffer& of = kernel_.buffers[buffer];
   llvm::Value* address = lane_address(buffer);
   llvm::Type* type = in_memory(of.type);
   const llvm::Align align(type->getPrimitiveSizeInBits() / 8);
-  const bool lanes = place_.index.size() && kernel_.lane() >= 0 && place_.index[kernel_.lane()];
   llvm::Value* value;
-  if (of.lane == loops::Step::Zero || width_ == 1 || !lanes)
+  if (!has_lanes(buffer))
     value = builder_.CreateAlignedLoad(type, address, align);
   else if (of.lane == loops::Step::One)
     value = builder_.CreateAlignedLoad(wide(type), address, align);

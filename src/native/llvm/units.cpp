@@ -65,9 +65,8 @@ void Emitter::find_unit(llvm::Value* unit) {
   }
   place_.pointer.clear();
   for (size_t b = 0; b < kernel_.buffers.size(); ++b) {
-    llvm::Value* from = builder_.CreateConstGEP1_64(builder_.getPtrTy(), buffers_, b);
-    llvm::Value* pointer = builder_.CreateLoad(builder_.getPtrTy(), from);
     const int32_t buffer = static_cast<int32_t>(b);
+    llvm::Value* pointer = base(buffer);
     for (int32_t d = 0; d < kernel_.kept; ++d)
       if (d != kernel_.lane() || !kernel_.lane_kept)
         pointer =

@@ -57,6 +57,8 @@ llvm::Value* Emitter::value_of(const loops::Expr& expr) {
       return load_number(expr);
     case Op::Index:
       return index_of(expr.a);
+    case Op::Offset:
+      return offset_of(expr.a, element(expr.type));
     default:
       break;
   }
@@ -74,9 +76,25 @@ llvm::Value* Emitter::value_of(const loops::Expr& expr) {
 llvm::Value* Emitter::index_of(int32_t dimension) {
   llvm::Value* at = place_.index[dimension];
   if (dimension != kernel_.lane() || width_ == 1) return at;
-  llvm::SmallVector<llvm::Constant*, 32> places;
-  for (int32_t i = 0; i < width_; ++i) places.push_back(builder_.getInt64(static_cast<uint64_t>(i)));
-  return builder_.CreateAdd(widened(at), llvm::ConstantVector::get(places));
+  return builder_.CreateAdd(widened(at), lane_numbers(at->getType()));
+}
+
+llvm::Value* Emitter::offset_of(int32_t buffer, llvm::Type* type) {
+  const loops::Buffer& of = kernel_.buffers[buffer];
+  llvm::Value* distance = builder_.CreatePtrDiff(in_memory(of.type), lane_address(buffer), base(buffer));
+  llvm::Value* at = builder_.CreateTrunc(distance, type);
+  if (!has_lanes(buffer)) return at;
+  llvm::Value* steps = lane_numbers(type);
+  if (of.lane == loops::Step::Any)
+    steps = builder_.CreateMul(steps, widened(builder_.CreateTrunc(stride(buffer, kernel_.lane()), type)));
+  return builder_.CreateAdd(widened(at), steps);
+}
+
+llvm::Value* Emitter::lane_numbers(llvm::Type* type) {
+  llvm::SmallVector<llvm::Constant*, 32> numbers;
+  for (int32_t i = 0; i < width_; ++i)
+    numbers.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
+  return llvm::ConstantVector::get(numbers);
 }
 
 llvm::Value* Emitter::unary(const loops::Expr& expr, llvm::Value* a) {
