@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
@@ -16,7 +15,7 @@ from torch.testing._internal.common_modules import ModuleInfo, ModuleInput, modu
 from .compare import difference, tensors_in
 from .inputs import alike, seed_all
 from .op_sweep import SAMPLE_SEEDS, shown
-from .outcome import Outcome, fresh, observe, outcome_difference
+from .outcome import Outcome, fresh, moves_known, observe, outcome_difference
 from .record import Announce, Limits, Record
 from .subject import Subject
 from .verdict import (
@@ -108,15 +107,22 @@ def judge_module(
         calls.append(arguments(other))
     calls.append(calls[0])
     for position, (args, kwargs) in enumerate(calls):
+        before = copy.deepcopy(eager.module) if subject.rounds else eager.module
         a, b = (step(trained, args, kwargs) for trained in (eager, compiled))
         if a.error or b.error:
             state = {**dict(eager.module.named_parameters()), **dict(eager.module.named_buffers())}
             return judge_errors(
                 a, b, subject, lambda: data_dependent_operator(eager.module, fresh(args, kwargs), state)
             )
-        if text := outcome_difference(a, b) or module_difference(eager.module, compiled.module):
+        text = step_difference(a, b)
+        if text and subject.rounds:
+            with moves_known(a, lambda: step_of_copy(before, args, kwargs)):
+                text = step_difference(a, b)
+        if text:
             return Verdict(FAILED, text if position == 0 else f"in step {position + 1}: {text}")
         update(eager.module), update(compiled.module)
+        if subject.rounds:
+            compiled.module.load_state_dict(eager.module.state_dict())
     reason = subject.eager_reason(compiled.call, *fresh_pair(calls[0]))
     return Verdict(UNCOMPILED if reason else PASSED, without_place(reason), again=True)
 
@@ -153,18 +159,27 @@ def step(trained: Trained, args: tuple, kwargs: dict) -> Outcome:
     except Exception as error:  # whatever it raises is the outcome
         outcome.error, outcome.failed_in = error, "backward"
     outcome.gradients = [leaf.grad for leaf in given.leaves]
+    parameters = dict(trained.module.named_parameters())
+    outcome.state = {
+        "buffer": dict(trained.module.named_buffers()),
+        "gradient of parameter": {name: p.grad for name, p in parameters.items()},
+        "parameter": {name: p.data for name, p in parameters.items()},
+    }
     return outcome
 
 
-def module_difference(eager: nn.Module, compiled: nn.Module) -> str | None:
-    """How parameters, their gradients and buffers differ."""
-    gradients: list[Any] = [{name: p.grad for name, p in m.named_parameters()} for m in (eager, compiled)]
-    parameters: list[Any] = [{name: p.data for name, p in m.named_parameters()} for m in (eager, compiled)]
-    return (
-        difference(dict(eager.named_buffers()), dict(compiled.named_buffers()), "buffer")
-        or difference(*gradients, "gradient of parameter", strides=False)
-        or difference(*parameters, "parameter")
+def step_of_copy(module: nn.Module, args: tuple, kwargs: dict) -> Outcome:
+    other = copy.deepcopy(module)
+    return step(Trained(other, other), args, kwargs)
+
+
+def step_difference(eager: Outcome, compiled: Outcome) -> str | None:
+    """How what a step shows differs, with parameters, their gradients and buffers."""
+    found = (
+        difference(eager.state[what], compiled.state[what], what, strides=what != "gradient of parameter")
+        for what in eager.state
     )
+    return outcome_difference(eager, compiled) or next((text for text in found if text), None)
 
 
 def update(module: nn.Module) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .compare import difference, far_apart, tensors_in
+from .compare import dense_parts, difference, far_apart, known_moves, tensors_in
 from .inputs import Copier, rebuilt, seed_all
+from .moves import moves_of
 
 CALL_SEED, TANGENT_SEED = 1234, 4321
 SECOND_ORDER_TOLERANCE = 1e-10
@@ -50,6 +52,7 @@ class Outcome:
     sharing: list[tuple] = field(default_factory=list)
     gradients: list[Tensor | None] = field(default_factory=list)
     second: list[Tensor | None] = field(default_factory=list)
+    state: dict[str, dict[str, Tensor | None]] = field(default_factory=dict)  #: of a module
     error: Exception | None = None
     failed_in: str = ""
     next_random: Tensor | None = None
@@ -126,6 +129,26 @@ def memory(tensor: Tensor) -> int | None:
     if tensor.layout is not torch.strided or tensor.is_nested or tensor.numel() == 0:
         return None
     return tensor.untyped_storage()._cdata
+
+
+def seen(outcome: Outcome) -> list[Tensor | None]:
+    state = tensors_in(outcome.state)
+    return [*tensors_in(outcome.outputs), *outcome.arguments, *outcome.gradients, *outcome.second, *state]
+
+
+@contextmanager
+def moves_known(eager: Outcome, again: Callable[[], Outcome]) -> Iterator[None]:
+    """While this lasts, elements of this outcome are judged by how far they move."""
+
+    def parts_of(outcome: Outcome) -> list[list[Tensor]]:
+        return [[] if t is None else dense_parts(t.detach()) for t in seen(outcome)]
+
+    moves = moves_of(parts_of(eager), lambda: parts_of(again()))
+    known_moves.update({id(t): parts for t, parts in zip(seen(eager), moves)})
+    try:
+        yield
+    finally:
+        known_moves.clear()
 
 
 def outcome_difference(

@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from .inputs import rebuilt
-from .outcome import Arguments, Outcome, fresh, observe, outcome_difference
+from .outcome import Arguments, Outcome, fresh, moves_known, observe, outcome_difference
 from .subject import Subject
 
 PASSED, REFUSED, UNCOMPILED, FAILED = "passed", "refused", "uncompiled", "failed"
@@ -83,8 +83,13 @@ def judge_call(question: Question, which: int, subject: Subject, compiled: Calla
     if outcome.error or eager.error:
         operator = partial(data_dependent_operator, question.function, question.arguments(which))
         return judge_errors(eager, outcome, subject, operator)
-    if text := outcome_difference(eager, outcome, values=question.values, order=question.order):
-        return Verdict(FAILED, text)
+    judged = partial(outcome_difference, eager, outcome, values=question.values, order=question.order)
+    if text := judged():
+        if subject.rounds:
+            with moves_known(eager, lambda: question.observed(question.function, which)):
+                text = judged()
+        if text:
+            return Verdict(FAILED, text)
     return Verdict(UNCOMPILED, without_place(reason)) if reason else Verdict(PASSED)
 
 
