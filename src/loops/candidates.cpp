@@ -34,6 +34,15 @@ Candidates::Candidates(const Graph& graph, int64_t threads)
       readers_(graph.value_count()),
       is_kept_(graph.value_count()) {
   find_readers();
+  for (const Node& node : graph.nodes())
+    for (const auto& [before, after] : node.writes) written_.insert(graph.meta(before).storage);
+}
+
+bool Candidates::reads_written_memory(int32_t node) const {
+  bool found = false;
+  for_each_argument(nodes()[size_t(node)],
+                    [&](Value v) { found = found || written_.contains(graph_.meta(v).storage); });
+  return found;
 }
 
 std::optional<Candidate> Candidates::candidate(std::vector<int32_t> members) const {

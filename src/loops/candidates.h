@@ -4,6 +4,8 @@
 #include "loops/draft.h"
 #include "loops/groups.h"
 
+#include <unordered_set>
+
 namespace tandem::loops {
 
 /// A kernel that computes some nodes together.
@@ -20,6 +22,8 @@ class Candidates {
 
   bool is_for_loops(int32_t node) const { return is_for_loops_[size_t(node)]; }
   const std::vector<bool>& all_for_loops() const { return is_for_loops_; }
+  /// Whether what it reads may be something else where it is computed later.
+  bool reads_written_memory(int32_t node) const;
   Value anchor(Value v) const { return anchors_[v.id]; }
   bool is_kept(Value anchor) const { return is_kept_[anchor.id]; }
   const std::vector<int32_t>& readers(Value anchor) const { return readers_[anchor.id]; }
@@ -51,6 +55,7 @@ class Candidates {
   const Source source_;
   std::vector<std::vector<int32_t>> readers_;  ///< of each anchor, those that loops can compute
   std::vector<bool> is_kept_;                  ///< anchors that others read, or the caller
+  std::unordered_set<int32_t> written_;        ///< storages that nodes write
 };
 
 /// Nodes of either, ascending.

@@ -168,7 +168,8 @@ class Grouping {
   int32_t visit_ = 0, now_ = 0, libraries_ = 0;
 };
 
-/// Whether these are nodes that loops can compute, each of them of one group at most.
+/// Whether these are nodes that loops can compute, each of them of one group at most, and those that others
+/// compute again read the same there.
 bool fit(const Candidates& candidates, const std::vector<Members>& members) {
   std::vector<bool> is_taken(candidates.nodes().size());
   for (const auto& [own, borrowed] : members) {
@@ -178,7 +179,9 @@ bool fit(const Candidates& candidates, const std::vector<Members>& members) {
       is_taken[size_t(node)] = true;
     }
     for (int32_t node : borrowed)
-      if (size_t(node) >= is_taken.size() || !candidates.is_for_loops(node)) return false;
+      if (size_t(node) >= is_taken.size() || !candidates.is_for_loops(node) ||
+          candidates.reads_written_memory(node))
+        return false;
     if (own.empty() || (!borrowed.empty() && borrowed.back() >= own.back())) return false;
   }
   return true;

@@ -76,7 +76,8 @@ class Lending {
     for (size_t group = 0; group < times_.size(); ++group) {
       const std::vector<int32_t>& own = division_.members()[group].own;
       for (auto node = own.rbegin(); node != own.rend(); ++node)
-        if (!find_fold_row(candidates_.nodes()[size_t(*node)].op)) try_to_lend(*node);
+        if (!find_fold_row(candidates_.nodes()[size_t(*node)].op) && !candidates_.reads_written_memory(*node))
+          try_to_lend(*node);
     }
     return division_.members();
   }

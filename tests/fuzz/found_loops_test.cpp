@@ -62,6 +62,19 @@ TEST(FoundLoops, ALossOfAMask) {
         [loss](Tensors v) { return Tensors{loss(v[0], at::gt(v[0], 0), at::Reduction::Mean)}; });
 }
 
+/// What is computed again in another kernel, instead of stored, is computed later than it stands.
+TEST(FoundLoops, AnInputThatIsWrittenBehindWhatWouldBeComputedAgainOfIt) {
+  expect_alike_in_loops([] { return leaf_and({1}); },
+                        [](Tensors v) {
+                          at::Tensor chosen = at::where(at::gt(v[0], 0), v[0], v[0]);
+                          {
+                            const at::NoGradGuard no_grad;
+                            v[0].uniform_();
+                          }
+                          return Tensors{at::add(chosen, v[0]).add_(3)};
+                        });
+}
+
 /// Eager's own result is zero but for what its kernel makes of numbers that are almost 1: no last bit of what
 /// it is given shows how far off that is.
 TEST(FoundLoops, ASecondDerivativeOfALogSoftmaxThatIsAlmostZero) {
