@@ -6,10 +6,12 @@
 namespace tandem::loops {
 namespace {
 
+using DimNumbers = c10::SmallVector<int32_t, 5>;
+
 /// Dimensions that lead to other elements, those with the longest steps first; nothing where two of them lead
 /// to one element.
-std::optional<std::vector<int32_t>> dims_by_stride(const TensorMeta& tensor) {
-  std::vector<int32_t> dims;
+std::optional<DimNumbers> dims_by_stride(const TensorMeta& tensor) {
+  DimNumbers dims;
   for (size_t k = 0; k < tensor.sizes.size(); ++k)
     if (tensor.sizes[k] > 1) dims.push_back(int32_t(k));
   std::sort(dims.begin(), dims.end(),
@@ -43,7 +45,7 @@ class Search {
   }
 
  private:
-  bool find_first(const std::vector<int32_t>& dims) {
+  bool find_first(const DimNumbers& dims) {
     way_.first.assign(tensor_.sizes.size(), 0);
     int64_t left = access_.offset - tensor_.offset;
     if (left < 0) return false;
@@ -56,7 +58,7 @@ class Search {
     return left == 0;
   }
 
-  int32_t dim_for(int64_t stride, const std::vector<int32_t>& dims) const {
+  int32_t dim_for(int64_t stride, const DimNumbers& dims) const {
     for (int32_t dim : dims)
       if (tensor_.strides[size_t(dim)] <= stride && stride % tensor_.strides[size_t(dim)] == 0) return dim;
     return -1;

@@ -35,9 +35,12 @@ struct Split {
   int64_t inner;
 };
 
+/// Of each loop of a nest.
+using AlongLoops = c10::SmallVector<Along, 5>;
+
 /// An access taken apart along the dimensions of a tensor that lies in the same storage.
 struct Way {
-  std::vector<Along> loops;
+  AlongLoops loops;
   Dims first;  ///< the index of the first element in each dimension
 };
 

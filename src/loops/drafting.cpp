@@ -34,8 +34,8 @@ int32_t Drafting::key(Value anchor) const {
 }
 
 bool Drafting::store(Value value) {
-  for (const Evaluated& known : known_[key(value)])
-    if (goes_apart(known.access) && is_whole(value, known.access)) {
+  for (const Evaluated& known : known_)
+    if (known.key == key(value) && goes_apart(known.access) && is_whole(value, known.access)) {
       made_.stores.push_back({{value, known.access}, known.expr});
       return true;
     }
@@ -48,9 +48,8 @@ bool Drafting::store(Value value) {
 }
 
 bool Drafting::goes_apart(const Access& access) const {
-  return std::all_of(kept_.begin(), kept_.end(), [&](size_t loop) {
-    return access.strides[loop] != 0 || made_.nest[loop].size == 1;
-  });
+  return std::all_of(kept_.begin(), kept_.end(),
+                     [&](size_t loop) { return access.strides[loop] != 0 || made_.nest[loop].size == 1; });
 }
 
 bool Drafting::is_whole(Value value, const Access& access) {
@@ -79,16 +78,17 @@ Access Drafting::in_part(Access access) const {
 
 int32_t Drafting::evaluate(Value value, const Access& access) {
   const Value anchor = source_.anchors[value.id];
-  auto& known = known_[key(anchor)];
-  for (const Evaluated& each : known)
-    if (each.access == access) return each.expr;
+  const int32_t wanted = key(anchor);
+  for (const Evaluated& known : known_)
+    if (known.key == wanted && known.access == access) return known.expr;
   const int32_t node = source_.makers[anchor.id];
+  const bool is_computed = is_member(node);
   const int32_t expr =
-      is_member(node) ? compute(graph().nodes()[size_t(node)], anchor, access) : load(anchor, access);
+      is_computed ? compute(graph().nodes()[size_t(node)], anchor, access) : load(anchor, access);
   if (expr < 0) return -1;
-  auto& now_known = known_[key(anchor)];
-  if (!now_known.empty() && is_member(node)) ++made_.repeats;
-  now_known.push_back({access, expr});
+  const auto is_elsewhere = [&](const Evaluated& known) { return known.key == wanted; };
+  if (is_computed && std::any_of(known_.begin(), known_.end(), is_elsewhere)) ++made_.repeats;
+  known_.push_back({wanted, access, expr});
   return expr;
 }
 
@@ -113,8 +113,8 @@ int32_t Drafting::read_piece(const Node& node, Value result, Way way) {
   if (!piece) return made_.expressions.number(pieces->rest, type);
   for (size_t dim = 0; dim < way.first.size(); ++dim) way.first[dim] -= piece->first[dim];
   const TensorMeta& meta = graph().meta(piece->from);
-  const int32_t element = evaluate(
-      piece->from, access_along(way, meta, [&](int32_t dim) { return pieces->dim_of(dim); }));
+  const int32_t element =
+      evaluate(piece->from, access_along(way, meta, [&](int32_t dim) { return pieces->dim_of(dim); }));
   return element < 0 ? -1 : made_.expressions.cast(element, type);
 }
 
@@ -157,8 +157,7 @@ bool Drafting::is_loaded(Value operand) const {
 int32_t Drafting::place_of_first(Op fold, int32_t element, const Access& number) {
   Expressions& e = made_.expressions;
   int32_t is_found = e.compare(Op::Eq, element, e.fold(fold, element));
-  if (is_real(e.type(element)))
-    is_found = e.binary(Op::Or, is_found, e.compare(Op::Ne, element, element));
+  if (is_real(e.type(element))) is_found = e.binary(Op::Or, is_found, e.compare(Op::Ne, element, element));
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   const bool is_narrow = elements(made_.nest, number) < most;
   const Type type = is_narrow ? Type::I32 : Type::I64;
@@ -192,8 +191,8 @@ bool Drafting::add_folded(const Node& node, Value operand, const Way& way, Acces
     const auto [dim, step] = (*along)[loop];
     if (dim < 0) continue;
     access.strides[loop] = step * meta.strides[size_t(dim)];
-    number.strides[loop] = step * std::accumulate(sizes.begin() + dim + 1, sizes.end(), int64_t(1),
-                                                  std::multiplies<>());
+    number.strides[loop] =
+        step * std::accumulate(sizes.begin() + dim + 1, sizes.end(), int64_t(1), std::multiplies<>());
   }
   return true;
 }

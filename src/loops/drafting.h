@@ -5,7 +5,7 @@
 #include "loops/pieces.h"
 #include "loops/rows.h"
 
-#include <unordered_map>
+#include <vector>
 
 namespace tandem::loops {
 
@@ -30,6 +30,7 @@ class Drafting {
 
  private:
   struct Evaluated {
+    int32_t key;
     Access access;
     int32_t expr;
   };
@@ -70,7 +71,7 @@ class Drafting {
   const LoopNest& whole_;
   const Dims first_;
   std::vector<size_t> kept_, reduced_, all_;
-  std::unordered_map<int32_t, std::vector<Evaluated>> known_;  ///< by key
+  std::vector<Evaluated> known_;
   Draft made_;
 };
 

@@ -1,5 +1,7 @@
 #include "loops/expressions.h"
 
+#include <algorithm>
+
 namespace tandem::loops {
 
 std::optional<Type> type_of(at::ScalarType dtype) {
@@ -44,9 +46,12 @@ int32_t Expressions::number(const c10::Scalar& value, Type type) {
 int32_t Expressions::cast(int32_t a, Type to) { return type(a) == to ? a : add(Op::Cast, to, a); }
 
 int32_t Expressions::add(Op op, Type type, int32_t a, int32_t b, int32_t c) {
-  auto [it, is_new] = known_.try_emplace({op, type, a, b, c}, int32_t(all_.size()));
-  if (is_new) all_.push_back({op, type, a, b, c});
-  return it->second;
+  // They are few, and drafted many times: to look through them is faster than to keep a table of them.
+  const Expr expr{op, type, a, b, c};
+  const auto known = std::find(all_.begin(), all_.end(), expr);
+  if (known != all_.end()) return int32_t(known - all_.begin());
+  all_.push_back(expr);
+  return int32_t(all_.size()) - 1;
 }
 
 const at::Tensor* held_by(const Operand& argument) {

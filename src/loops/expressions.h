@@ -7,7 +7,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
 #include <optional>
 
 namespace tandem::loops {
@@ -41,7 +40,6 @@ class Expressions {
 
   std::vector<Expr> all_;
   std::vector<Number> numbers_;
-  std::map<std::tuple<Op, Type, int32_t, int32_t, int32_t>, int32_t> known_;
 };
 
 /// A tensor that the graph itself holds as an argument, as it does numbers of Python's; else null.

@@ -2,9 +2,9 @@
 
 namespace tandem::loops {
 
-std::optional<std::vector<Along>> spread(const LoopNest& nest, const std::vector<size_t>& loops,
-                                         const Dims& sizes, std::optional<Split>& split) {
-  std::vector<Along> along(nest.size());
+std::optional<AlongLoops> spread(const LoopNest& nest, const std::vector<size_t>& loops, const Dims& sizes,
+                                 std::optional<Split>& split) {
+  AlongLoops along(nest.size());
   auto dim = int32_t(sizes.size()) - 1;
   int64_t step = 1;  // how much of the dimension the loops so far go through
   for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop) {
