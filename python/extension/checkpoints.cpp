@@ -42,9 +42,7 @@ struct Torchs {
   py::object pack = code_within(hooks, "pack_hook"), unpack = code_within(hooks, "unpack_hook"),
              again = code_within(generator, "recompute_fn");
 
-  bool has(const py::object& code) const {
-    return code.attr("co_filename").equal(module.attr("__file__"));
-  }
+  bool has(const py::object& code) const { return code.attr("co_filename").equal(module.attr("__file__")); }
   /// Nobody has put something else in their place.
   bool are_own() const { return has(pack) && has(unpack) && has(again); }
 };
@@ -98,17 +96,17 @@ std::optional<HostCheckpoint> reentrant_checkpoint(torch::autograd::Node& node) 
   if (!py::cast<bool>(py::handle(module).attr("is_checkpoint")(*context))) return std::nullopt;
   if (py::cast<bool>(py::handle(module).attr("has_device")(*context)))
     throw RunEagerly("a reentrant checkpoint draws random numbers of a device again");
-  return HostCheckpoint{
-      [context] {
-        py::gil_scoped_acquire gil;
-        return py::cast<Tensors>(context->attr("saved_tensors"));
-      },
-      [context](const Tensors& saved, const Tensors& gradients) {
-        py::gil_scoped_acquire gil;
-        auto [outputs, brought, inputs] = py::cast<std::tuple<Tensors, Tensors, Tensors>>(
-            py::handle(module).attr("call_again")(*context, saved, gradients));
-        return HostCheckpoint::Again{std::move(outputs), std::move(brought), std::move(inputs)};
-      }};
+  return HostCheckpoint{[context] {
+                          py::gil_scoped_acquire gil;
+                          return py::cast<Tensors>(context->attr("saved_tensors"));
+                        },
+                        [context](const Tensors& saved, const Tensors& gradients) {
+                          py::gil_scoped_acquire gil;
+                          auto [outputs, brought, inputs] = py::cast<std::tuple<Tensors, Tensors, Tensors>>(
+                              py::handle(module).attr("call_again")(*context, saved, gradients));
+                          return HostCheckpoint::Again{std::move(outputs), std::move(brought),
+                                                       std::move(inputs)};
+                        }};
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ class FuseBackend : public Backend {
   void say_where_there_are_no_loops(c10::Device device) {
     if (!device.is_cpu() && !has_said_it_.exchange(true))
       say("backend fuse: on " + c10::DeviceTypeName(device.type(), /*lower_case=*/true) +
-           " everything runs through libtorch, for now");
+          " everything runs through libtorch, for now");
   }
 
   std::atomic<bool> has_said_it_ = false;

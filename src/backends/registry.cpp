@@ -6,11 +6,10 @@ namespace tandem {
 namespace {
 
 ByName<std::shared_ptr<Backend>>& known_backends() {
-  static ByName<std::shared_ptr<Backend>> known(
-      "backend", {{"eager", make_eager_backend()},
-                  {"debug", make_debug_backend()},
-                  {"fuse", make_fuse_backend()},
-                  {"loops", make_loops_backend()}});
+  static ByName<std::shared_ptr<Backend>> known("backend", {{"eager", make_eager_backend()},
+                                                            {"debug", make_debug_backend()},
+                                                            {"fuse", make_fuse_backend()},
+                                                            {"loops", make_loops_backend()}});
   return known;
 }
 

@@ -61,8 +61,8 @@ bool fold_takes(const Graph& graph, const Node& node, const FoldRow& row) {
   const Type to = *type_of(graph.meta(result_of(node)).dtype);
   const int64_t all = graph.meta(*argument_of(node, 0)).numel();
   if (row.place && all < fewest_for_places * graph.meta(result_of(node)).numel()) return false;
-  return all > 0 && (kind_of(to) & operator_of(row.op).types) &&
-         (!row.mean || is_real(to)) && (!row.question || to == Type::Bool);
+  return all > 0 && (kind_of(to) & operator_of(row.op).types) && (!row.mean || is_real(to)) &&
+         (!row.question || to == Type::Bool);
 }
 
 /// All that it is put together of are values of the graph.

@@ -23,8 +23,8 @@ void Progress::note_done() {
   const bool ends_what_was_said = done_ == kernels_ && said_ != start_;
   if (now - said_ < patience_ && !ends_what_was_said) return;
   said_ = now;
-  say("compiling: " + std::to_string(done_) + " of " + std::to_string(kernels_) +
-       " kernels are done after " + in_seconds(now - start_));
+  say("compiling: " + std::to_string(done_) + " of " + std::to_string(kernels_) + " kernels are done after " +
+      in_seconds(now - start_));
 }
 
 }  // namespace tandem::native

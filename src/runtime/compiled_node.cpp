@@ -129,9 +129,7 @@ variable_list CompiledNode::apply(variable_list&& gradients) {
 }
 
 /// Eager's engine says so where certain gradients are asked for, rather than all that there are.
-static bool asks_for_some() {
-  return !torch::autograd::Engine::get_default_engine().is_checkpoint_valid();
-}
+static bool asks_for_some() { return !torch::autograd::Engine::get_default_engine().is_checkpoint_valid(); }
 
 /// There eager refuses to go through a reentrant checkpoint, and leads to nothing that the function in one
 /// has read by itself. Returns whether nothing is left to be computed.

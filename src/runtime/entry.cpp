@@ -150,8 +150,7 @@ void Entry::trace_and_plan(const CompileRequest& request, const Tensors& argumen
   if (trains) take_machine_costs(compilation_.options, compilation_.traced.tracer->graph());
   if (!request.only_key) {
     observe(compilation_.toolchain.sight("trace"), compilation_.traced.tracer->graph());
-    if (is_observed("contract"))
-      observe(compilation_.toolchain.sight("contract"), contract_of(plan().roles));
+    if (is_observed("contract")) observe(compilation_.toolchain.sight("contract"), contract_of(plan().roles));
   }
   std::optional<JointGraph> joint = identify();
   if (request.only_key) return remembered_.look_up();

@@ -40,8 +40,7 @@ at::Tensor as_gathered(const at::Tensor& gradient, const at::Tensor& leaf) {
 
 class Reentrant final : public GradNode {
  public:
-  Reentrant(GradNode& node, edge_list edges, size_t arguments, std::vector<Value> leaves,
-            HostCheckpoint host)
+  Reentrant(GradNode& node, edge_list edges, size_t arguments, std::vector<Value> leaves, HostCheckpoint host)
       : Node(node.sequence_nr(), std::move(edges)),
         hosts_(node.getptr()),
         arguments_(arguments),
@@ -55,8 +54,7 @@ class Reentrant final : public GradNode {
   }
 
   variable_list apply(variable_list&& gradients) override {
-    if (c10::GradMode::is_enabled())
-      throw UnsupportedError("it goes through a reentrant checkpoint");
+    if (c10::GradMode::is_enabled()) throw UnsupportedError("it goes through a reentrant checkpoint");
     for (uint32_t i = 0; i < num_inputs(); ++i)
       if (!gradients[i].defined()) gradients[i] = input_metadata(i).zeros_like();
     Tensors saved = host_.saved();
@@ -166,8 +164,8 @@ class TakingOver {
       leaves.push_back(input.value);
     }
     tracer_.note_saving(node.sequence_nr());
-    taken_.emplace(&node, make_node<Reentrant>(node, std::move(edges), arguments, std::move(leaves),
-                                               std::move(host)));
+    taken_.emplace(
+        &node, make_node<Reentrant>(node, std::move(edges), arguments, std::move(leaves), std::move(host)));
   }
 
   /// The inputs with a gradient that the function has read, or what came right behind it: it is called under
@@ -186,8 +184,7 @@ class TakingOver {
 
   void redirect(GradNode& node) const {
     for (Edge& edge : const_cast<edge_list&>(node.next_edges()))
-      if (auto taken = taken_.find(edge.function.get()); taken != taken_.end())
-        edge.function = taken->second;
+      if (auto taken = taken_.find(edge.function.get()); taken != taken_.end()) edge.function = taken->second;
   }
 
   void redirect(const at::Tensor& end) const {

@@ -13,9 +13,8 @@ Tensors cube() { return {at::randn({3, 4, 40})}; }
 TEST(FusePieces, EachPartOfAConcatenationIsOneLaunch) {
   expect_launches(
       2, [](const Tensors& in) { return Tensors{at::cat({in[0].exp(), in[1]}, 1).tanh()}; }, matrices());
-  expect_launches(
-      3, [](const Tensors& in) { return Tensors{at::stack({in[0].exp(), in[0], in[0] * 2}, 1)}; },
-      {at::randn({5, 33})});
+  expect_launches(3, [](const Tensors& in) { return Tensors{at::stack({in[0].exp(), in[0], in[0] * 2}, 1)}; },
+                  {at::randn({5, 33})});
 }
 
 TEST(FusePieces, WhatIsMadeForAPieceIsStoredBesideIt) {
@@ -47,9 +46,8 @@ TEST(FusePieces, WhatOnlyMovesIsLeftToLibtorch) {
 }
 
 TEST(FusePieces, RowsOfFewElementsAreLeftToLibtorch) {
-  const FusedGraph graph =
-      inference_of([](const Tensors& in) { return Tensors{at::cat({in[0].relu(), in[0]}, 1)}; },
-                   {at::randn({20000, 4})});
+  const FusedGraph graph = inference_of(
+      [](const Tensors& in) { return Tensors{at::cat({in[0].relu(), in[0]}, 1)}; }, {at::randn({20000, 4})});
   EXPECT_EQ(launches_of(graph), 1u) << to_string(graph);
   EXPECT_EQ(graph.graph.nodes().size(), 2u) << to_string(graph);
 }

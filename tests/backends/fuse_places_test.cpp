@@ -37,9 +37,8 @@ TEST(FusePlaces, ExtremesAndTheirPlacesAreOneKernel) {
 }
 
 TEST(FusePlaces, WhatIsComputedIsStoredOnceBeforeItIsLookedFor) {
-  const FusedGraph graph =
-      inference_of([](const Tensors& in) { return Tensors{in[0].exp().mul(in[0]).argmax(1)}; },
-                   {at::randn({40, 300})});
+  const FusedGraph graph = inference_of(
+      [](const Tensors& in) { return Tensors{in[0].exp().mul(in[0]).argmax(1)}; }, {at::randn({40, 300})});
   EXPECT_EQ(launches_of(graph), 2u) << to_string(graph);
 }
 
@@ -58,8 +57,7 @@ TEST(FusePlaces, FewElementsAndFewRowsAreLeftToLibtorch) {
 TEST(FusePlaces, ArePlacesOfEager) {
   if (!native::can_compile()) GTEST_SKIP() << "there is no LLVM";
   torch::manual_seed(5);
-  for (at::ScalarType type :
-       {at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kFloat, at::kDouble})
+  for (at::ScalarType type : {at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kFloat, at::kDouble})
     for (const std::vector<int64_t>& sizes :
          std::vector<std::vector<int64_t>>{{7}, {9}, {5, 3}, {12, 70}, {70, 9}, {1, 9}, {4, 1}, {8, 5, 37}}) {
       const at::Tensor x = with_ties(sizes, type);

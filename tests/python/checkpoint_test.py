@@ -116,6 +116,7 @@ class Checkpoints(BesideEager):
         self.expect_eagers(fast, run)
         self.assertIn("seeds", tandem.explain(fast, self.x).eager_reason)
 
+
 LAYERS = [torch.nn.Linear(8, 8) for _ in range(2)]
 
 

@@ -123,8 +123,7 @@ Outcome run(const std::function<Tensors(const Tensors&)>& function, const Tensor
 
 void find_moves(Outcome& eager, const std::function<Tensors(const Tensors&)>& function, const Tensors& inputs,
                 uint64_t seed, Cotangents cotangents) {
-  eager.moves =
-      fuzz::moves_of(both(eager), [&] { return both(run(function, inputs, seed, cotangents)); });
+  eager.moves = fuzz::moves_of(both(eager), [&] { return both(run(function, inputs, seed, cotangents)); });
 }
 
 testing::AssertionResult same(const Outcome& eager, const Outcome& compiled, Match match) {

@@ -28,7 +28,7 @@ class Emitter {
     std::vector<int32_t> buffers;  ///< that differ from step to step
     /// of each expression: the buffer that an earlier pass stored it to, which is read; -1: it is computed
     std::vector<int32_t> stored_in;
-    std::vector<int32_t> sums;     ///< places in `folds` of sums that rounding makes wrong
+    std::vector<int32_t> sums;  ///< places in `folds` of sums that rounding makes wrong
   };
 
   // analysis.cpp
