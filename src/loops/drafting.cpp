@@ -30,7 +30,7 @@ bool Drafting::is_member(int32_t node) const {
 }
 
 int32_t Drafting::key(Value anchor) const {
-  return is_member(source_.makers[anchor.id]) ? source_.twins[size_t(anchor.id)] : anchor.id;
+  return is_member(source_.makers[anchor.id]) ? source_.twins[size_t(anchor.id)] : -1 - anchor.id;
 }
 
 bool Drafting::store(Value value) {

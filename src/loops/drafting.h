@@ -37,7 +37,8 @@ class Drafting {
 
   const Graph& graph() const { return source_.graph; }
   bool is_member(int32_t node) const;
-  /// What is computed here twice is computed once.
+  /// What is computed here twice is computed once. What is loaded stays apart from it: it has the same bits
+  /// each time it is asked for.
   int32_t key(Value anchor) const;
   bool store(Value value);
 
